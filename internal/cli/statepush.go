@@ -134,7 +134,7 @@ func (o *statePushOptions) Run(ctx context.Context) error {
 	if m.left > 0 {
 		fmt.Fprintf(o.ErrOut, "%s outside of --target left out.\n", diff.Plural(m.left, "resource"))
 	}
-	if n := len(file.Outputs); n > 0 {
+	if n := len(file.Outputs); n > 0 && of == nil { // a Module has them
 		fmt.Fprintf(o.ErrOut, "%s left out: after a pull, Terraform shows them as new.\n", diff.Plural(n, "output"))
 	}
 	if o.force {

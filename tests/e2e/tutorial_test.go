@@ -175,18 +175,25 @@ func shows(page, output []string) bool {
 }
 
 // TestTutorial types the commands of docs/tutorial.md in a shell, on a machine with the binaries and nothing else, and
-// compares the output with that of the page. A command must fail if and only if the page shows an error.
+// compares the output with that of the page.
 func TestTutorial(t *testing.T) {
 	t.Parallel()
+	dir := t.TempDir()
+	linkBinaries(t, dir)
+	// The page has the usual ports, which may be in use here.
+	ports := strings.NewReplacer("6443", freePort(t), "8642", freePort(t))
+	if ran := typePage(t, tutorial, dir, filepath.Join(dir, "tutorial"), ports); ran < 30 {
+		t.Errorf("the page has only %d commands", ran)
+	}
+}
+
+// linkBinaries puts the binaries and the mirror where a copy of the repository has them.
+func linkBinaries(t *testing.T, dir string) {
+	t.Helper()
 	binaries, err := harness.Built()
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(tutorial)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
 	for link, to := range map[string]string{"bin": binaries.Bin, ".cache/mirror": binaries.Mirror} {
 		link = filepath.Join(dir, link)
 		if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
@@ -196,20 +203,29 @@ func TestTutorial(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The page has the usual ports, which may be in use here.
-	ports := strings.NewReplacer("6443", freePort(t), "8642", freePort(t))
+}
+
+// typePage types the commands of a page in a shell in dir, and compares the output with that of the page. A command must fail if and
+// only if the page shows an error. It writes the files that the page names into a directory. here replaces what is another on this
+// machine than on the page. It returns the number of commands.
+func typePage(t *testing.T, path, dir, files string, here *strings.Replacer) (ran int) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
 	page := strings.Split(string(text), "\n")
 	shell := newTerminal(t, dir)
 	record := os.Getenv("HYKUBE_TEST_RECORD") != ""
 	var recorded []string
-	copied, ran := 0, 0
+	copied := 0
 	for _, b := range blocks(t, page) {
 		recorded = append(recorded, page[copied:b.at]...)
 		copied = b.at + len(b.lines)
 		if b.language != "console" {
 			recorded = append(recorded, b.lines...)
 			if b.file != "" {
-				if err := os.WriteFile(filepath.Join(dir, "tutorial", b.file), []byte(strings.Join(b.lines, "\n")+"\n"), 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(files, b.file), []byte(strings.Join(b.lines, "\n")+"\n"), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -218,7 +234,7 @@ func TestTutorial(t *testing.T) {
 		for _, c := range commands(b) {
 			ran++
 			began := time.Now()
-			got, code, err := shell.run(ports.Replace(c.command))
+			got, code, err := shell.run(here.Replace(c.command))
 			if err != nil {
 				t.Fatalf("%s: %v\n%s", c.command, err, strings.Join(got, "\n"))
 			}
@@ -230,7 +246,7 @@ func TestTutorial(t *testing.T) {
 			if want := failure.MatchString(strings.Join(c.want, "\n")); (code != 0) != want {
 				t.Fatalf("%s exits with %d, and the page shows an error: %t\n%s", c.command, code, want, strings.Join(got, "\n"))
 			}
-			want := comparable(strings.Split(ports.Replace(strings.Join(c.want, "\n")), "\n"))
+			want := comparable(strings.Split(here.Replace(strings.Join(c.want, "\n")), "\n"))
 			if len(c.want) == 0 {
 				want = nil
 			}
@@ -239,15 +255,13 @@ func TestTutorial(t *testing.T) {
 			}
 		}
 	}
-	if ran < 30 {
-		t.Errorf("the page has only %d commands", ran)
-	}
 	if record {
 		recorded = append(recorded, page[copied:]...)
-		if err := os.WriteFile(tutorial, []byte(strings.Join(recorded, "\n")), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(strings.Join(recorded, "\n")), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return ran
 }
 
 func freePort(t *testing.T) string {
