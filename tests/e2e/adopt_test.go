@@ -3,19 +3,18 @@ package e2e
 import (
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hykube/hykube/tests/harness/machine"
 )
 
 // TestAdopt types the commands of docs/adopt.md in a copy of examples/adopt, with Terraform and real providers: a directory with its
 // state becomes a Module, which Hykube changes and gives back. Terraform finds no changes at the end.
 func TestAdopt(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("terraform"); err != nil {
-		t.Skip("terraform is not installed")
-	}
+	machine.Terraform.Need(t)
 	dir, out := t.TempDir(), filepath.Join(t.TempDir(), "out")
 	// Providers run as other users. They may pass through this directory to the one of the file.
 	if err := os.Chmod(filepath.Dir(filepath.Dir(out)), 0o711); err != nil {
