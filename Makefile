@@ -89,6 +89,10 @@ bench-large: build mirror ## Measure a namespace with 100,000 resources.
 bench-neighbour: build mirror ## Measure how a hostile namespace delays the plans and reads of another.
 	@go run ./tests/bench -bin bin -mirror .cache/mirror -neighbour
 
+.PHONY: bench-contributors
+bench-contributors: build mirror ## Measure what it costs to know the many users who wrote a resource.
+	@go run ./tests/bench -bin bin -mirror .cache/mirror -contributors
+
 .PHONY: bench-kinds
 bench-kinds: build mirror ## Measure what a provider with 1,500 kinds costs.
 	@go run ./tests/bench -bin bin -mirror .cache/mirror -kinds

@@ -12,7 +12,6 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // maxWrote bounds the texts of what one user wrote. Further ones are left out.
@@ -250,33 +249,6 @@ func TakeBack(list, back []v1alpha1.Contributor) (out []v1alpha1.Contributor) {
 		}
 		if len(c.Wrote) > 0 || c.More {
 			out = append(out, c)
-		}
-	}
-	return out
-}
-
-// Of returns the contributors in the status of an object; nil if there are none, or if they cannot be read.
-func Of(status any) []v1alpha1.Contributor {
-	m, _ := status.(map[string]any)
-	raw, ok := m["contributors"].([]any)
-	if !ok || len(raw) == 0 {
-		return nil
-	}
-	var read struct {
-		Contributors []v1alpha1.Contributor `json:"contributors"`
-	}
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"contributors": raw}, &read) != nil {
-		return []v1alpha1.Contributor{{More: true}}
-	}
-	return read.Contributors
-}
-
-// ToList returns contributors in the form of an unstructured status.
-func ToList(list []v1alpha1.Contributor) []any {
-	out := make([]any, 0, len(list))
-	for i := range list {
-		if m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&list[i]); err == nil {
-			out = append(out, m) // strings, booleans and a time always convert
 		}
 	}
 	return out

@@ -26,6 +26,8 @@ type options struct {
 	short bool
 	// neighbour measures only how one namespace delays another.
 	neighbour bool
+	// contributors measures only what it costs to know who wrote a resource.
+	contributors bool
 	// kinds measures only the cost of 1,500 kinds, with the schemas of a file; "" generates them.
 	kinds  bool
 	schema string
@@ -51,12 +53,13 @@ func main() {
 	flag.StringVar(&o.Mirror, "mirror", ".cache/mirror", "directory of the provider mirror")
 	flag.BoolVar(&o.short, "short", false, "measure what takes less than a minute")
 	flag.BoolVar(&o.neighbour, "neighbour", false, "measure only how a hostile namespace delays another")
+	flag.BoolVar(&o.contributors, "contributors", false, "measure only writes and plans of resources that many users wrote, beside those that one wrote")
 	flag.BoolVar(&o.kinds, "kinds", false, "measure only what a provider with 1,500 kinds costs")
 	flag.IntVar(&o.leaf, "leaf", 0, "measure only the apply and destroy of so many resources, and the plans of one changed resource among them")
 	flag.IntVar(&o.estate, "estate", 0, "measure only what a namespace with so many resources costs, from the first apply to the destroy")
 	flag.IntVar(&o.set, "set", 0, "measure only a ResourceSet with so many instances: plan, apply, a plan without a change, and one percent more")
 	flag.StringVar(&o.schema, "schema", "", "a file with the output of `terraform providers schema -json` for -kinds; generated without it")
-	flag.IntVar(&o.repeats, "repeats", 0, "number of measurements of each kind; 0 means 5 with -short, 100 with -neighbour, else 20")
+	flag.IntVar(&o.repeats, "repeats", 0, "number of measurements of each kind; 0 means 5 with -short, 100 with -neighbour and -contributors, else 20")
 	flag.StringVar(&o.profiles, "profiles", "", "with -neighbour: directory for a CPU profile and an execution trace of the server")
 	attack := flag.String("attack", "", "attack the server of a kubeconfig until the end of the input; -neighbour starts this itself")
 	flag.StringVar(&o.record, "record", "", "directory for the results as JSON and as a plot; also writes the table of docs/performance.md")
@@ -94,6 +97,8 @@ func measureChosen(ctx context.Context, o options) error {
 			repeats = 5
 		}
 		return withBench(ctx, o, func(b *bench) error { return measureNeighbour(ctx, b, cmp.Or(o.repeats, repeats), o.profiles) })
+	case o.contributors:
+		return withBench(ctx, o, func(b *bench) error { return measureContributors(ctx, b, cmp.Or(o.repeats, 100)) })
 	case o.estate > 0:
 		return withBench(ctx, o, func(b *bench) error { return measureEstate(ctx, b, o.estate) })
 	case o.set > 0:

@@ -190,7 +190,7 @@ func attackUntil(ctx context.Context, kubeconfig string, input io.Reader) error 
 	for range hostilePlans {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				if planAll(ctx, client) == nil {
+				if planAll(ctx, client, hostile) == nil {
 					made.Add(1)
 				}
 			}
@@ -213,11 +213,11 @@ func attackUntil(ctx context.Context, kubeconfig string, input io.Reader) error 
 	return err
 }
 
-// planAll makes a plan of the hostile namespace and waits for it.
-func planAll(ctx context.Context, tenant dynamic.Interface) error {
-	client := tenant.Resource(plans).Namespace(hostile)
+// planAll makes a plan of a namespace and waits for it.
+func planAll(ctx context.Context, tenant dynamic.Interface, namespace string) error {
+	client := tenant.Resource(plans).Namespace(namespace)
 	p, err := client.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "hykube.io/v1alpha1", "kind": "Plan", "metadata": map[string]any{"generateName": "hostile-"}, "spec": map[string]any{},
+		"apiVersion": "hykube.io/v1alpha1", "kind": "Plan", "metadata": map[string]any{"generateName": "all-"}, "spec": map[string]any{},
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		return err
