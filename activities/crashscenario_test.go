@@ -114,7 +114,8 @@ func newCrashScenario(t *testing.T) *crashScenario {
 	w.Sources = &scope.Sources{
 		Objects: crashObjects{activitiestest.FakeObjects{World: w}, sc}, Configs: activitiestest.FakeConfigs{World: w}, Access: activitiestest.FakeAccess{World: w},
 		Policies: activitiestest.FakePolicies{World: w}, Catalog: c,
-		Ledger: ledger.New(sc.ledgerKV), Creates: scope.NewCreates(),
+		Processes: ledger.Alone(),
+		Ledger:    ledger.New(sc.ledgerKV), Creates: scope.NewCreates(),
 	}
 	configure(w, "team")
 	sc.restart()
@@ -137,7 +138,8 @@ func (sc *crashScenario) restart() {
 		return sc.cloud, func() {}, nil
 	}
 	s := *sc.Sources
-	s.Sessions = session.NewPool(s.Catalog, slog.New(slog.DiscardHandler))
+	s.Processes = ledger.Alone() // a new process
+	s.Sessions = session.NewPool(s.Catalog, nil, slog.New(slog.DiscardHandler))
 	s.Sessions.Source, s.Sessions.Unconfigured = start, start
 	sc.Sources = &s
 	sc.Follow()

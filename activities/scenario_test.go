@@ -47,7 +47,8 @@ func newScenario(t *testing.T) *scenario {
 	w.Sources = &scope.Sources{
 		Objects: crashObjects{activitiestest.FakeObjects{World: w}, sc}, Configs: activitiestest.FakeConfigs{World: w}, Access: activitiestest.FakeAccess{World: w},
 		Policies: activitiestest.FakePolicies{World: w}, Catalog: c,
-		Ledger: ledger.New(sc.ledgerKV),
+		Processes: ledger.Alone(),
+		Ledger:    ledger.New(sc.ledgerKV),
 	}
 	configure(w, "team")
 	sc.restart()

@@ -120,7 +120,7 @@ func (c *completedConfig) openAuditFile(ctx context.Context, path string) (k8sau
 	o := c.Audit.LogOptions
 	log, err := auditlog.Open(ctx, auditlog.Config{
 		Path: path, KeyFile: AuditKeyPath(c.DataDir), MaxBytes: int64(o.MaxSize) << 20, MaxFiles: o.MaxBackups, MaxAge: time.Duration(o.MaxAge) * 24 * time.Hour,
-		Heads: &auditlog.Heads{KV: c.store.KV()}, Logger: c.Logger.With("component", "audit"),
+		Heads: &auditlog.Heads{KV: c.store.KV(), Worker: c.dir.worker}, Logger: c.Logger.With("component", "audit"),
 	})
 	if err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ func AuditHead(ctx context.Context, cfg storage.Config) (*auditlog.Head, error) 
 		return nil, err
 	}
 	defer store.Close() //nolint:errcheck // nothing was written
-	head, err := (&auditlog.Heads{KV: store.KV()}).Load(ctx)
+	head, err := (&auditlog.Heads{KV: store.KV(), Worker: dir.worker}).Load(ctx)
 	return &head, err
 }
 

@@ -43,6 +43,9 @@ func (s *Server) addHooks() error {
 		},
 	}
 	for name, hook := range hooks {
+		if s.config.Worker && name != "hykube-certificates" { // the server does the others
+			continue
+		}
 		if err := s.generic.AddPostStartHook(name, hook); err != nil {
 			return fmt.Errorf("add start hook %q: %w", name, err)
 		}

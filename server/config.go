@@ -66,6 +66,8 @@ type Config struct {
 	SecurePort int
 	// TLSSANs are additional names in the serving certificate.
 	TLSSANs []string
+	// Worker makes the process a worker of a server: it only carries out activities. It needs DatastoreEndpoint and TemporalAddress.
+	Worker bool
 	// DatastoreEndpoint is the database; empty means SQLite in DataDir.
 	DatastoreEndpoint string
 	// DatastoreConnections is the maximum number of connections to a database server; 0 means the default of the storage.
@@ -168,6 +170,9 @@ func (c *Config) Complete(ctx context.Context) (_ CompletedConfig, err error) {
 		return CompletedConfig{}, err
 	}
 	c.DataDir = cc.dir.path
+	if err = cc.dir.serve(c.Worker); err != nil {
+		return CompletedConfig{}, err
+	}
 	if cc.listener, err = listen(ctx, c.BindAddress, c.SecurePort); err != nil {
 		return CompletedConfig{}, err
 	}

@@ -21,7 +21,7 @@ func (cc *completedConfig) openStore(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	waits := &standby{log: c.Logger}
+	waits := &standby{log: c.Logger, worker: c.Worker}
 	cc.store, err = storage.Open(ctx, storage.Config{
 		DataDir:          c.DataDir,
 		Endpoint:         c.DatastoreEndpoint,
@@ -36,14 +36,15 @@ func (cc *completedConfig) openStore(ctx context.Context) (err error) {
 		Metrics:          legacyregistry.Registerer(),
 		Logger:           c.Logger,
 		Server:           records.Server{Owner: owner, Address: cc.address(), Version: Version},
-		Waiting:          func(holder records.Server) { cc.wait(waits, holder) },
+		Worker:           c.Worker,
+		Waiting:          func(reason string) { cc.wait(waits, reason) },
 	})
 	return errors.Join(err, waits.end())
 }
 
 // wait serves as a standby. The probes of this machine need its kubeconfig.
-func (cc *completedConfig) wait(waits *standby, holder records.Server) {
-	waits.wait(holder, func(handler http.Handler) (stop func() error) {
+func (cc *completedConfig) wait(waits *standby, reason string) {
+	waits.wait(reason, func(handler http.Handler) (stop func() error) {
 		if err := cc.certs.WriteKubeconfig(cc.admin(), time.Now()); err != nil {
 			cc.Logger.Warn("write the kubeconfig of a standby", "error", err)
 		}

@@ -35,7 +35,12 @@ func DefaultDataDir() string {
 type dataDir struct {
 	path string
 	lock *os.File
+	// worker is the name of the worker whose directory it is; empty for a server.
+	worker string
 }
+
+// workerFile has the name of the worker in its data directory.
+const workerFile = "worker"
 
 // openDataDir creates the directory if necessary, locks it, and checks that this version can read it.
 func openDataDir(path string) (_ *dataDir, err error) {
@@ -69,6 +74,9 @@ func openDataDir(path string) (_ *dataDir, err error) {
 	if err = d.take(); err == nil {
 		err = d.checkFormat()
 	}
+	if err == nil {
+		err = d.readWorker()
+	}
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -77,6 +85,31 @@ func openDataDir(path string) (_ *dataDir, err error) {
 
 // Close unlocks the directory.
 func (d *dataDir) Close() error { return d.lock.Close() }
+
+// readWorker reads the name of the worker whose directory it is.
+func (d *dataDir) readWorker() error {
+	name, err := os.ReadFile(filepath.Join(d.path, workerFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	d.worker = strings.TrimSpace(string(name))
+	return err
+}
+
+// serve checks that the directory is that of a server, or makes it that of a worker. Each has records of its own in the database.
+func (d *dataDir) serve(worker bool) error {
+	if !worker && d.worker != "" {
+		return fmt.Errorf("the data directory %q is that of a worker; choose another one with --data-dir", d.path)
+	}
+	if !worker || d.worker != "" {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(d.path, "tls")); err == nil {
+		return fmt.Errorf("the data directory %q is that of a server; choose another one with --data-dir", d.path)
+	}
+	d.worker = strings.ToLower(rand.Text())
+	return os.WriteFile(filepath.Join(d.path, workerFile), []byte(d.worker+"\n"), 0o600)
+}
 
 // take locks the directory, so that two servers never use the same database.
 func (d *dataDir) take() error {

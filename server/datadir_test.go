@@ -43,3 +43,23 @@ func TestAnotherFormatIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestAWorkerHasADirectoryOfItsOwn starts a server in the directory of a worker, and a worker in that of a server.
+func TestAWorkerHasADirectoryOfItsOwn(t *testing.T) {
+	for file, test := range map[string]struct {
+		worker bool
+		want   string
+	}{
+		"worker": {false, "is that of a worker; choose another one with --data-dir"},
+		"tls":    {true, "is that of a server; choose another one with --data-dir"},
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, file), []byte("a\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		config := server.Config{DataDir: dir, BindAddress: net.IPv4(127, 0, 0, 1), Worker: test.worker}
+		if _, err := config.Complete(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("got %v, want %q", err, test.want)
+		}
+	}
+}

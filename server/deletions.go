@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,8 @@ const (
 	deletionPause = 200 * time.Millisecond
 	// deletionRetry is the time after which a failed check is repeated.
 	deletionRetry = 5 * time.Second
+	// workersCheck is the time between two checks while there are workers, whose writes start none.
+	workersCheck = 5 * time.Second
 )
 
 // deletions tracks objects that are marked for deletion but still needed: namespaces, Providers, ProviderConfigs,
@@ -236,6 +239,9 @@ func (s *Server) runDeletions(ctx context.Context) {
 		}
 		began := time.Now()
 		next := s.checkDeletions(ctx)
+		if s.deletions.any.Load() && s.config.store.Processes().Processes() > 1 { // a worker's writes signal nothing here
+			next = min(cmp.Or(next, workersCheck), workersCheck)
+		}
 		if next > 0 {
 			timer.Reset(next)
 		}

@@ -31,17 +31,23 @@ const (
 // not apply to probes and to the server's own requests.
 type gate struct {
 	token string
-	open  atomic.Bool
+	// worker keeps the gate closed for all others, except for the end of the audit log.
+	worker bool
+	open   atomic.Bool
 }
 
 // wrap returns a handler with the gate before inner.
 func (g *gate) wrap(inner http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if g.open.Load() || probe(r.URL.Path) || g.fromServer(r) {
+		if g.open.Load() && (!g.worker || r.URL.Path == auditHeadPath) || probe(r.URL.Path) || g.fromServer(r) {
 			inner.ServeHTTP(w, r)
 			return
 		}
-		err := apierrors.NewServiceUnavailable("The server is starting or stopping, and does not serve all kinds now. Try again in a moment.")
+		why := "The server is starting or stopping, and does not serve all kinds now. Try again in a moment."
+		if g.worker {
+			why = "This is a worker, which answers probes only. Use the address of the server."
+		}
+		err := apierrors.NewServiceUnavailable(why)
 		err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: retryAfter}
 		w.Header().Set("Cache-Control", "no-cache, private") // otherwise kubectl caches the response on disk
 		responsewriters.ErrorNegotiated(err, legacyscheme.Codecs, schema.GroupVersion{}, w, r)

@@ -24,6 +24,8 @@ import (
 
 // Options holds the values of the server's flags, with k3s' names where k3s has such flags.
 type Options struct {
+	// Worker is true for a worker.
+	Worker               bool
 	DataDir              string
 	BindAddress          string
 	SecurePort           int
@@ -86,20 +88,39 @@ func NewOptions() *Options {
 	}
 }
 
-// AddFlags adds the flags for the options.
+// AddFlags adds the flags for the options of a server.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVarP(&o.DataDir, "data-dir", "d", o.DataDir, "Directory for all of the server's data; the server creates it.")
+	o.addDataDir(fs)
 	fs.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "IP address to serve on.")
 	fs.IntVar(&o.SecurePort, "secure-port", o.SecurePort, "Port to serve HTTPS on; 0 takes a free one.")
 	fs.StringSliceVar(&o.TLSSANs, "tls-san", o.TLSSANs, "Additional host names or IP addresses for the serving certificate; repeatable.")
+	fs.BoolVar(&o.CreateDatabase, "create-database", false, "Create the database of --datastore-endpoint if it does not exist, and accept an empty one although the data directory knows another.")
+	fs.BoolVar(&o.AcceptRestored, "accept-restored", false, "Start although the objects, the ledger and the data directory are of different moments, and go on with the plans of a copied database. Give it once, after a restore.")
+	fs.DurationVar(&o.AdminLifetime, "admin-certificate-lifetime", o.AdminLifetime, "Lifetime of the certificate in admin.kubeconfig. The server renews it in the file when a third is left.")
+	fs.IntVar(&o.NamespacePlans, "concurrent-plans-per-namespace", o.NamespacePlans, "Number of plans of one namespace that the server makes at once; others wait. 0 means no limit. It does not limit applies.")
+	fs.IntVar(&o.PlanHistoryLimit, "plan-history-limit", o.PlanHistoryLimit, "Number of finished plans to keep in each namespace; 0 keeps all. Records of plans (PlanRecord) stay.")
+	fs.DurationVar(&o.PlanHistoryAge, "plan-history-age", o.PlanHistoryAge, "How long to keep a finished plan; 0 keeps it for ever. Records of plans (PlanRecord) stay.")
+	o.addFlags(fs)
+}
+
+// AddWorkerFlags adds the flags for the options of a worker.
+func (o *Options) AddWorkerFlags(fs *pflag.FlagSet) {
+	o.Worker, o.SecurePort = true, 0
+	o.addDataDir(fs)
+	o.addFlags(fs)
+}
+
+func (o *Options) addDataDir(fs *pflag.FlagSet) {
+	fs.StringVarP(&o.DataDir, "data-dir", "d", o.DataDir, "Directory for all of the server's data; the server creates it.")
+}
+
+// addFlags adds the flags that servers and workers have.
+func (o *Options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.DatastoreEndpoint, "datastore-endpoint", o.DatastoreEndpoint, `Database for objects and states, such as "postgres://user:password@host:5432/hykube" or "mysql://user:password@tcp(host:3306)/hykube"; SQLite in the data directory when it is left out.`)
 	fs.StringVar(&o.DatastoreFile, "datastore-endpoint-file", o.DatastoreFile, "File with the value of --datastore-endpoint, to keep a password out of the list of processes. The server reads it at its start.")
 	fs.IntVar(&o.DatastoreConnections, "datastore-max-open-connections", o.DatastoreConnections, "Maximum number of connections to the database of --datastore-endpoint.")
-	fs.BoolVar(&o.CreateDatabase, "create-database", false, "Create the database of --datastore-endpoint if it does not exist, and accept an empty one although the data directory knows another.")
-	fs.BoolVar(&o.AcceptRestored, "accept-restored", false, "Start although the objects, the ledger and the data directory are of different moments, and go on with the plans of a copied database. Give it once, after a restore.")
 	fs.StringVar(&o.EncryptionConfig, "encryption-provider-config", o.EncryptionConfig, "File with a Kubernetes EncryptionConfiguration for data at rest, for example with a KMS plugin; the server's own keys encrypt resources that the file does not name.")
 	fs.StringVar(&o.EncryptionKeyFile, "encryption-key-file", o.EncryptionKeyFile, "File with the root key, which encrypts the data keys in the database: 32 bytes, or lines of 32 bytes in base64, of which the first encrypts. By default, encryption.key in the data directory.")
-	fs.DurationVar(&o.AdminLifetime, "admin-certificate-lifetime", o.AdminLifetime, "Lifetime of the certificate in admin.kubeconfig. The server renews it in the file when a third is left.")
 	fs.StringVar(&o.TemporalAddress, "temporal-address", o.TemporalAddress, "HOST:PORT of a Temporal server to use instead of the embedded one.")
 	fs.StringVar(&o.TemporalNamespace, "temporal-namespace", o.TemporalNamespace, "Namespace of the Temporal server that holds the workflows of this server; the server creates it if it is missing.")
 	fs.BoolVar(&o.TemporalTLS, "temporal-tls", o.TemporalTLS, "Connect by TLS to the Temporal server at --temporal-address.")
@@ -117,9 +138,6 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.RecordLimit, "record-limit", o.RecordLimit, "Maximum size of one stored record, such as 8Mi: the state of a resource, or a planned change with its values before and after. The answer to a change is always stored.")
 	fs.StringVar(&o.TokenAuthFile, "token-auth-file", o.TokenAuthFile, `File with tokens: lines of token,user,uid,"group1,group2". It is read again when it changes.`)
 	fs.StringVar(&o.AuthenticationFile, "authentication-config", o.AuthenticationFile, "File with a Kubernetes AuthenticationConfiguration, for OpenID Connect.")
-	fs.IntVar(&o.NamespacePlans, "concurrent-plans-per-namespace", o.NamespacePlans, "Number of plans of one namespace that the server makes at once; others wait. 0 means no limit. It does not limit applies.")
-	fs.IntVar(&o.PlanHistoryLimit, "plan-history-limit", o.PlanHistoryLimit, "Number of finished plans to keep in each namespace; 0 keeps all. Records of plans (PlanRecord) stay.")
-	fs.DurationVar(&o.PlanHistoryAge, "plan-history-age", o.PlanHistoryAge, "How long to keep a finished plan; 0 keeps it for ever. Records of plans (PlanRecord) stay.")
 	fs.StringSliceVar(&o.NotificationCIDRs, "notification-allow-cidr", o.NotificationCIDRs, "Network, such as 10.1.0.0/16, to which Notifications may send although its addresses are not public; repeatable. Without it, the server sends to public addresses only.")
 	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "Log level: debug, info, warn or error.")
 	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "Log format: text or json.")
@@ -137,6 +155,9 @@ func (o *Options) Validate() error {
 	}
 	if _, err := DatastoreEndpoint(o.DatastoreEndpoint, o.DatastoreFile); err != nil {
 		errs = append(errs, err)
+	}
+	if o.Worker && (o.DatastoreEndpoint == "" && o.DatastoreFile == "" || o.TemporalAddress == "") {
+		errs = append(errs, errors.New("a worker needs the database and the Temporal server of its server: --datastore-endpoint-file and --temporal-address"))
 	}
 	if o.TemporalAddress != "" {
 		if _, _, err := net.SplitHostPort(o.TemporalAddress); err != nil {
@@ -321,6 +342,7 @@ func (o *Options) Config(logger *slog.Logger) (*Config, error) {
 	}
 	return &Config{
 		DataDir:              o.DataDir,
+		Worker:               o.Worker,
 		BindAddress:          net.ParseIP(o.BindAddress),
 		SecurePort:           o.SecurePort,
 		TLSSANs:              o.TLSSANs,

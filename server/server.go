@@ -25,7 +25,6 @@ import (
 	"github.com/hykube/hykube/server/engine"
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/registry"
-	"github.com/hykube/hykube/server/storage/records"
 	"github.com/hykube/hykube/server/temporalapi"
 )
 
@@ -69,7 +68,7 @@ type Server struct {
 
 // New creates a server from the open resources. It takes ownership of the config and closes it if it fails.
 func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
-	s := &Server{config: c.completedConfig, log: c.Logger, deletions: c.deletions, gate: &gate{token: c.generic.LoopbackClientConfig.BearerToken},
+	s := &Server{config: c.completedConfig, log: c.Logger, deletions: c.deletions, gate: &gate{token: c.generic.LoopbackClientConfig.BearerToken, worker: c.Worker},
 		processors: fair.NewProcessors(runtime.GOMAXPROCS(0))}
 	defer func() {
 		if err != nil {
@@ -153,8 +152,10 @@ func (s *Server) wire(ctx context.Context) (err error) {
 		DataDir:      c.DataDir,
 		KeyFiles:     c.keyFiles(),
 		Settings:     c.Settings,
+		Worker:       c.Worker,
 		Loopback:     rest.CopyConfig(s.generic.LoopbackClientConfig),
 		KV:           c.store.KV(),
+		Processes:    c.store.Processes(),
 		Objects:      c.store.Objects(),
 		Snapshots:    c.store.Snapshots(c.DataDir, build()),
 		Plans:        s.plans,
@@ -191,6 +192,7 @@ func (s *Server) addEngine(ctx context.Context) error {
 		Address:      s.config.TemporalAddress,
 		Credentials:  s.config.TemporalCredentials,
 		Namespace:    s.config.TemporalNamespace,
+		Process:      s.config.store.Processes().Own(),
 		Installation: installation,
 		Logger:       s.config.Logger.With("component", "temporal"),
 
@@ -245,8 +247,13 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	go func() {
 		defer close(opened)
 		if s.gate.openWhenReady(ctx, s.config.client) {
-			s.background.Go(func() { s.config.quotas.Run(ctx, s.countObjects) })
 			s.background.Go(func() { s.config.health.run(ctx) })
+			if s.config.Worker {
+				s.log.Info("working", "temporal", s.config.TemporalAddress)
+				return
+			}
+			s.background.Go(func() { s.endWorkers(ctx) })
+			s.background.Go(func() { s.config.quotas.Run(ctx, s.countObjects) })
 			s.log.Info("serving", "url", s.URL(), "kubeconfig", s.Kubeconfig())
 		}
 	}()
@@ -260,7 +267,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 		stop(err)
 		worked <- nil
 	case <-s.config.store.Lost():
-		stop(records.ErrTakenOver)
+		stop(s.config.store.Processes().Held())
 	}
 	s.log.Info("stopping")
 	s.temporal.Stop()

@@ -14,8 +14,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/hykube/hykube/server/storage/records"
 )
 
 const (
@@ -29,16 +27,21 @@ const (
 // not started.
 type standby struct {
 	log    *slog.Logger
-	holder records.Server
+	worker bool
+	reason string
 	logged time.Time
 	stop   func() error // nil before the first wait
 }
 
-// wait notes the server that has the lease. It serves at the first call. It keeps no lock: one goroutine calls it and end.
-func (s *standby) wait(holder records.Server, serve func(http.Handler) (stop func() error)) {
-	if holder != s.holder || time.Since(s.logged) >= standbyLog {
-		s.holder, s.logged = holder, time.Now()
-		s.log.Info("another server serves the database; this one is a standby, and takes over when that one has stopped", "server", holder.String())
+// wait notes why this process waits. It serves at the first call. It keeps no lock: one goroutine calls it and end.
+func (s *standby) wait(reason string, serve func(http.Handler) (stop func() error)) {
+	if reason != s.reason || time.Since(s.logged) >= standbyLog {
+		s.reason, s.logged = reason, time.Now()
+		if s.worker {
+			s.log.Info("the worker waits", "reason", reason)
+		} else {
+			s.log.Info("this server is a standby, and takes over when the other one has stopped", "reason", reason)
+		}
 	}
 	if s.stop == nil {
 		s.stop = serve(http.HandlerFunc(serveStandby))

@@ -39,11 +39,15 @@ type Components struct {
 	// KeyFiles are the files outside of DataDir with the server's keys. No provider may read them.
 	KeyFiles []string
 	Settings
+	// Worker is true for a worker, which runs no controllers.
+	Worker bool
 	// Loopback is a client configuration for this server as system:apiserver. The server serves when Wiring.Run is
 	// called, not before.
 	Loopback *rest.Config
 	// KV is the store of the ledger.
 	KV *storage.KV
+	// Processes are this process and the others that write to the ledger.
+	Processes ledger.Processes
 	// Objects reads stored objects.
 	Objects *storage.Objects
 	// Snapshots stores the snapshot of the index.

@@ -72,7 +72,8 @@ func NewWorld(t *testing.T) *World {
 	c.Put(catalog.Entry{Name: "test", Schema: Schema()})
 	w.Sources = &scope.Sources{
 		Objects: FakeObjects{w}, Configs: FakeConfigs{w}, Access: FakeAccess{w}, Policies: FakePolicies{w}, Catalog: c,
-		Ledger: ledger.New(ledgertest.New()), Sessions: session.NewPool(c, slog.New(slog.DiscardHandler)),
+		Processes: ledger.Alone(),
+		Ledger:    ledger.New(ledgertest.New()), Sessions: session.NewPool(c, nil, slog.New(slog.DiscardHandler)),
 	}
 	w.Follow()
 	source := func(context.Context, catalog.Entry, provider.Configuration) (tfprotov6.ProviderServer, func(), error) {

@@ -3,7 +3,6 @@
 package applying
 
 import (
-	"crypto/rand"
 	"log/slog"
 	"time"
 
@@ -28,13 +27,11 @@ type Applier struct {
 	orders   stepOrders
 	judges   judges
 	imports  importClaims
-	// process identifies this process of the server in intents.
-	process string
 }
 
-// NewApplier returns an applier with an identity of its own, by which intents name this process.
+// NewApplier returns an applier.
 func NewApplier(s *scope.Sources, plans store.Plans, cancels changes.CancelReader, logger *slog.Logger) *Applier {
-	a := &Applier{Sources: s, Plans: plans, Logger: logger, locks: newObjectLocks(), cancels: newCancelWatcher(cancels, s.Sessions), process: rand.Text()}
+	a := &Applier{Sources: s, Plans: plans, Logger: logger, locks: newObjectLocks(), cancels: newCancelWatcher(cancels, s.Sessions)}
 	a.progress = &progress{Applier: a, counts: map[workflows.Plan]*tally{}}
 	return a
 }

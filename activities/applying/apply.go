@@ -48,6 +48,9 @@ func (s *stepRun) apply(ctx context.Context) error {
 		return err
 	}
 	s.resource, s.object = r, obj
+	if err := s.checkElsewhere(ctx, rec); err != nil {
+		return err
+	}
 	s.recordInterrupted(ctx, rec)
 	if !s.Begun {
 		terminating := func() (bool, error) { return s.Configs.Terminating(ctx, c.Object.Namespace) }
@@ -123,11 +126,36 @@ func (s *stepRun) readOrInvoke(ctx context.Context, r *resource.Resource) error 
 	return s.invoke(ctx)
 }
 
+// elsewhereError is the error of a step whose call another process makes. Another attempt finds its outcome, or that this process
+// has ended.
+type elsewhereError struct{ address string }
+
+func (e *elsewhereError) Error() string {
+	return fmt.Sprintf("another attempt of this change waits for its provider, in the process of %s", e.address)
+}
+
+// checkElsewhere returns an *elsewhereError if another process makes the call of this step. Temporal starts another attempt if the
+// first one stops sending heartbeats, although it may still wait for its provider.
+func (s *stepRun) checkElsewhere(ctx context.Context, rec *ledger.Instance) error {
+	i := rec.Intent
+	if !i.Of(s.Plan.UID, s.Change.Index) || i.Process == "" || i.Process == s.Processes.Own() {
+		return nil
+	}
+	address, err := s.Processes.Live(ctx, i.Process)
+	if err != nil {
+		return store.Failed(err)
+	}
+	if address != "" {
+		return &elsewhereError{address}
+	}
+	return nil
+}
+
 // recordInterrupted completes the audit log if the server ended during a call of this step. The process that made the
 // call recorded only that it began.
 func (s *stepRun) recordInterrupted(ctx context.Context, rec *ledger.Instance) {
 	i := rec.Intent
-	if !i.Of(s.Plan.UID, s.Change.Index) || i.Process == s.process {
+	if !i.Of(s.Plan.UID, s.Change.Index) || i.Process == "" || i.Process == s.Processes.Own() {
 		return
 	}
 	config := rec.ProviderConfig
@@ -196,6 +224,9 @@ func (s *stepRun) change(ctx context.Context, rec *ledger.Instance, resumed bool
 		return err
 	}
 	if err := s.recordIntent(ctx, l, rec, p); err != nil {
+		return err
+	}
+	if err := s.mayCall(ctx, rec, l.Null().Value); err != nil {
 		return err
 	}
 	o := l.Apply(ctx, prior, p, config.Written)
@@ -373,7 +404,7 @@ func (s *stepRun) writeIntent(ctx context.Context, rec *ledger.Instance, action 
 	if err := s.Ledger.HasSpace(); err != nil {
 		return store.Failed(err)
 	}
-	rec.Intent = &ledger.Intent{Plan: s.Plan.UID, PlanName: s.Plan.Name, Change: s.Change.Index, Action: action, Deposed: deposed, At: time.Now().UTC(), Process: s.process}
+	rec.Intent = &ledger.Intent{Plan: s.Plan.UID, PlanName: s.Plan.Name, Change: s.Change.Index, Action: action, Deposed: deposed, At: time.Now().UTC(), Process: s.Processes.Own()}
 	s.intendedAction = action
 	// The change may be new: it is running, or has password hashes, which another attempt must reuse.
 	if s.unsaved || len(s.Change.Hashes) > 0 {
@@ -396,13 +427,50 @@ func (s *stepRun) checkConfigStays(ctx context.Context, l *scope.Lease, rec *led
 	if err == nil {
 		err = scope.BeingDeleted(what)
 	}
-	// The provider was not called.
-	rec.Intent, s.intendedAction = nil, ""
-	if rec.Living() {
-		return cmp.Or(s.conflict(s.Ledger.Intents().Save(context.WithoutCancel(ctx), rec)), err)
+	return cmp.Or(s.withdrawIntent(ctx, rec, l.Null().Value), err)
+}
+
+// mayCall returns an error, and removes the intent of the call that follows, if another process may count this one as ended. The step
+// waits then. null is the null value of the resource.
+func (s *stepRun) mayCall(ctx context.Context, rec *ledger.Instance, null cty.Value) error {
+	if err := s.Processes.Held(); err != nil {
+		return cmp.Or(s.withdrawIntent(ctx, rec, null), store.Failed(err))
 	}
-	s.after = new(cty.NullVal(l.Schema.Block.ImpliedType()))
-	return cmp.Or(s.conflict(s.Ledger.Intents().Forget(context.WithoutCancel(ctx), rec)), err)
+	return nil
+}
+
+// withdrawIntent removes the intent of a call that was not made. null is the null value of the resource.
+func (s *stepRun) withdrawIntent(ctx context.Context, rec *ledger.Instance, null cty.Value) error {
+	creating := s.intendedAction == v1alpha1.ActionCreate
+	rec.Intent, s.intendedAction = nil, ""
+	if old := rec.FindDeposed(s.Change.DeposedKey); creating && old != nil {
+		s.restoreDeposed(rec, old)
+	}
+	if rec.Living() || s.Change.Action == v1alpha1.ActionReplace { // the other half of a replace needs the record
+		return s.conflict(s.Ledger.Intents().Save(context.WithoutCancel(ctx), rec))
+	}
+	s.after = &null
+	return s.conflict(s.Ledger.Intents().Forget(context.WithoutCancel(ctx), rec))
+}
+
+// restoreDeposed makes the deposed instance of a replace the current one again, because its create left nothing.
+func (s *stepRun) restoreDeposed(rec *ledger.Instance, old *ledger.Deposed) {
+	rec.State = old.State
+	dropDeposed(rec, s.Change.DeposedKey)
+	s.loadRecorded(rec)
+}
+
+// releaseIntent notes that this process has ended the call of an intent without an outcome. Another process would wait for it.
+func (s *stepRun) releaseIntent(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx)
+	rec, err := s.Ledger.Instance(ctx, s.Change.Object)
+	if err == nil && rec.Intent.Of(s.Plan.UID, s.Change.Index) && rec.Intent.Process == s.Processes.Own() {
+		rec.Intent.Process = ""
+		err = s.Ledger.Intents().Save(ctx, rec)
+	}
+	if err != nil {
+		s.Logger.WarnContext(ctx, "note the end of a call without an outcome", "plan", s.Plan.Name, "namespace", s.Plan.Namespace, "address", s.Change.Address, "error", err)
+	}
 }
 
 // recordRefresh records the state that planning read.
@@ -432,10 +500,7 @@ func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance
 	c := s.Change
 	creating := rec.Intent != nil && rec.Intent.Action == v1alpha1.ActionCreate
 	if old := rec.FindDeposed(c.DeposedKey); creating && !state.Exists() && old != nil {
-		// The create left nothing, so the old instance is the current one again.
-		rec.State = old.State
-		dropDeposed(rec, c.DeposedKey)
-		s.loadRecorded(rec)
+		s.restoreDeposed(rec, old)
 	} else {
 		if err := writeState(l, &rec.State, state, failure); err != nil {
 			return err

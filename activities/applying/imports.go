@@ -2,6 +2,8 @@ package applying
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -15,10 +17,11 @@ import (
 	"github.com/hykube/hykube/internal/query"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/store"
 )
 
-// importClaims prevents two plans from importing the same resource at once. The checks of both may pass when they
-// begin, because neither has recorded the resource yet.
+// importClaims prevents two plans of this process from importing the same resource at once. The checks of both may pass when they
+// begin, because neither has recorded the resource yet. Between several processes, a slot does that.
 type importClaims struct {
 	mu sync.Mutex
 	// pending holds the owners whose import is not recorded yet, by object.
@@ -29,9 +32,16 @@ type importClaims struct {
 // to, and CheckOther does not permit the import. The caller calls release when the import is recorded or failed.
 func (s *stepRun) claimImport(ctx context.Context, r *resource.Resource) (release func(), err error) {
 	claims, c := &s.imports, s.Change
+	common := func() {}
+	if s.Processes.Processes() > 1 {
+		if common, err = s.Processes.TakeSlot(ctx, importSlot(r.Address.Type, c.Refreshed.ID()), 1); err != nil {
+			return nil, store.Failed(err)
+		}
+	}
 	fair.Lock(ctx, &claims.mu)
 	defer claims.mu.Unlock()
 	if err := s.checkOwners(ctx, r, c.Refreshed, slices.Collect(maps.Values(claims.pending))...); err != nil {
+		common()
 		return nil, err
 	}
 	state := *c.Refreshed
@@ -41,10 +51,16 @@ func (s *stepRun) claimImport(ctx context.Context, r *resource.Resource) (releas
 	}
 	claims.pending[c.Object.UID] = query.OwnerOf(c.Object, r.Entry, &state)
 	return func() {
+		common()
 		claims.mu.Lock()
 		defer claims.mu.Unlock()
 		delete(claims.pending, c.Object.UID)
 	}, nil
+}
+
+// importSlot returns the name of the slot for imports of a resource.
+func importSlot(resourceType, id string) string {
+	return fmt.Sprintf("import/%s/%x", resourceType, sha256.Sum256([]byte(id)))
 }
 
 // checkOwners returns a *changes.StaleError if another object manages a resource with the ID or identity in a state,

@@ -56,7 +56,7 @@ func (s *stepRun) invoke(ctx context.Context) error {
 	}
 	rec.Object, rec.Mode, rec.Provider, rec.Plan = c.Object, v1alpha1.ModeAction, r.Entry.Name, s.Plan.UID
 	rec.State = ledger.State{Type: r.Address.Type, ProviderConfig: c.ProviderConfig, ProviderVersion: r.Entry.Package.Version}
-	rec.Intent = &ledger.Intent{Plan: s.Plan.UID, PlanName: s.Plan.Name, Change: c.Index, Action: v1alpha1.ActionInvoke, At: time.Now().UTC(), Process: s.process}
+	rec.Intent = &ledger.Intent{Plan: s.Plan.UID, PlanName: s.Plan.Name, Change: c.Index, Action: v1alpha1.ActionInvoke, At: time.Now().UTC(), Process: s.Processes.Own()}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -89,8 +89,11 @@ func (s *stepRun) run(ctx context.Context, action *instance.Action, configured *
 	if err := s.Ledger.Intents().Save(ctx, rec); err != nil {
 		return s.conflict(err)
 	}
-
-	s.answered = true
+	if err := s.Processes.Held(); err != nil {
+		rec.Intent, rec.Object.Generation = nil, 0 // the action did not run
+		return errors.Join(store.Failed(err), s.conflict(s.Ledger.Intents().Save(ctx, rec)))
+	}
+	s.intendedAction, s.answered = v1alpha1.ActionInvoke, true
 	diags, err := action.Invoke(ctx, config, s.reportProgress(ctx))
 	s.warnings = append(s.warnings, diag.Warnings(diags)...)
 	if err != nil && (configured.Stopped() || diag.IsFailure(err, diag.Lost)) {

@@ -21,7 +21,8 @@ const (
 )
 
 // progress counts the changes of the plans that this process applies, and writes the counts to the Plan objects. The
-// ledger has the authoritative states, from which Begin counts.
+// ledger has the authoritative states, from which Begin counts. Beside other processes, which run other steps of the plan, each
+// write counts from the ledger.
 type progress struct {
 	*Applier
 
@@ -43,11 +44,14 @@ func (p *progress) begin(plan workflows.Plan, counts v1alpha1.PlanProgress) {
 	p.counts[plan] = &tally{PlanProgress: counts}
 }
 
+// shared reports whether other processes may run steps of a plan.
+func (p *progress) shared() bool { return p.Processes.Processes() > 1 }
+
 // resume starts counting a plan whose apply began in an earlier process. work has no change that this process began.
 func (p *progress) resume(plan workflows.Plan, work *changes.Stored) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.counts[plan] == nil {
+	if p.counts[plan] == nil || p.shared() {
 		p.counts[plan] = &tally{PlanProgress: work.Progress()}
 	}
 }
@@ -74,6 +78,10 @@ func (p *progress) transition(plan workflows.Plan, from, to v1alpha1.ChangeState
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := p.counts[plan]
+	if t == nil && p.shared() { // another process began the plan
+		t = &tally{}
+		p.counts[plan] = t
+	}
 	if t == nil {
 		return
 	}
@@ -97,21 +105,34 @@ func (p *progress) publish(plan workflows.Plan) {
 		p.mu.Unlock()
 		return
 	}
-	counts, began := t.PlanProgress, time.Now()
+	counts, began, ended := t.PlanProgress, time.Now(), false
 	p.mu.Unlock()
 	defer func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		t.pause = pauseFactor * time.Since(began)
+		if ended {
+			delete(p.counts, plan)
+			return
+		}
 		if t.scheduled = false; t.PlanProgress != counts && p.counts[plan] == t {
 			p.schedule(plan, t)
 		}
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
+	written := counts
+	if p.shared() {
+		work, err := changes.Load(ctx, p.Ledger, workflows.ObjectUID(plan))
+		if err != nil {
+			p.Logger.Warn("count the changes of a plan", "namespace", plan.Namespace, "plan", plan.Name, "error", err)
+			return
+		}
+		written = work.Progress()
+	}
 	err := p.Plans.UpdateStatus(ctx, plan.Namespace, plan.Name, workflows.ObjectUID(plan), func(s *v1alpha1.PlanStatus) {
-		if !s.Ended() {
-			s.Progress = &counts
+		if ended = s.Ended(); !ended {
+			s.Progress = &written
 		}
 	})
 	if err != nil && !errors.Is(err, store.ErrGone) {

@@ -215,6 +215,9 @@ func (s *stepRun) destroyLoaded(ctx context.Context, l *scope.Lease, rec *ledger
 	if err := s.writeIntent(ctx, rec, v1alpha1.ActionDelete, key); err != nil {
 		return err
 	}
+	if err := s.mayCall(ctx, rec, p.Value); err != nil {
+		return err
+	}
 	o := l.Apply(ctx, prior, p, p.Value)
 	ctx, s.answered = context.WithoutCancel(ctx), true
 	s.warnings = diag.Warnings(o.Diagnostics)

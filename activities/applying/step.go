@@ -254,9 +254,15 @@ func (a *Applier) runStep(ctx context.Context, po *v1alpha1.Plan, c *ledger.Chan
 	case s.interrupted(err):
 		return a.resetPending(ctx, in, c)
 	}
+	if err != nil && s.intendedAction != "" {
+		s.releaseIntent(ctx)
+	}
 	re, again := errors.AsType[*RetryError](err)
 	again = again && attempt < session.Attempts
 	text := fmt.Sprintf("attempt %d: %v", attempt, err)
+	if elsewhere, ok := errors.AsType[*elsewhereError](err); ok {
+		return workflows.StepResult{}, &RetryError{elsewhere}
+	}
 	if s.waitsForStore(err) {
 		re, again, text = &RetryError{err}, true, fmt.Sprintf("the change waits for the server's database: %v", err)
 	}

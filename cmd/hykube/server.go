@@ -36,34 +36,37 @@ server creates its certificates and writes admin.kubeconfig into the data direct
   # Serve on a free port, and search a local mirror first for providers
   hykube server --data-dir ./data --secure-port 0 --provider-mirror ./mirror`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			logger, err := server.NewLogger(os.Stderr, opts.LogLevel, opts.LogFormat)
-			if err != nil {
-				return err
-			}
-			limitHeap(cmd.Context(), logger)
-			server.BridgeLogs(logger)
-			config, err := opts.Config(logger)
-			if err != nil {
-				return err
-			}
-			config.Wire = wire
-			completed, err := config.Complete(cmd.Context())
-			if errors.Is(err, context.Canceled) { // stopped before it served, as a standby is
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			s, err := completed.New(cmd.Context())
-			if err != nil {
-				return err
-			}
-			addThreads()
-			return s.Run(cmd.Context())
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), opts) },
 	}
 	cmd.Flags().SortFlags = false
 	opts.AddFlags(cmd.Flags())
 	return cmd
+}
+
+// run runs a server, or a worker.
+func run(ctx context.Context, opts *server.Options) error {
+	logger, err := server.NewLogger(os.Stderr, opts.LogLevel, opts.LogFormat)
+	if err != nil {
+		return err
+	}
+	limitHeap(ctx, logger)
+	server.BridgeLogs(logger)
+	config, err := opts.Config(logger)
+	if err != nil {
+		return err
+	}
+	config.Wire = wire
+	completed, err := config.Complete(ctx)
+	if errors.Is(err, context.Canceled) { // stopped before it served, as a standby is
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s, err := completed.New(ctx)
+	if err != nil {
+		return err
+	}
+	addThreads()
+	return s.Run(ctx)
 }

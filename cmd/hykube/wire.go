@@ -86,6 +86,9 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 		Sender: &webhook.Client{Allow: c.NotificationNetworks}, Metrics: counted, Logger: c.Logger.With("component", "notification"),
 	}
 	run := func(ctx context.Context) error {
+		if c.Worker {
+			sources.Index.Changed = nil
+		}
 		defer runIndex(ctx, sources.Index, providers)()
 		temporal := c.Engine.Client()
 		stacks.Schedules = &controller.Schedules{Temporal: temporal.ScheduleClient()}
@@ -109,8 +112,8 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 			}}
 		stop := func() {}
 		defer func() { stop() }()
+		watched := metrics.Sources{Plans: planned.Counts, Resources: sources.Index.Counts, Overdue: stacks.Overdue, Processes: providers.Pool.Processes}
 		work := func() error {
-			watched := metrics.Sources{Plans: planned.Counts, Resources: sources.Index.Counts, Overdue: stacks.Overdue, Processes: providers.Pool.Processes}
 			if err := metrics.Watch(c.Metrics, watched); err != nil {
 				return err
 			}
@@ -120,6 +123,12 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 			}
 			stop = end
 			return nil
+		}
+		if c.Worker {
+			// The server counts its plans and stacks.
+			watched.Plans = func() (map[string]int, time.Duration) { return nil, 0 }
+			watched.Overdue = func() map[string]time.Duration { return nil }
+			return controller.RunWorker(ctx, providers, work)
 		}
 		return controller.Run(ctx, providers, configs, planned,
 			&controller.ResourceSets{Index: sources.Index, Update: objects.UpdateSetStatus, Release: objects.RemoveSetFinalizer, Forget: sources.Ledger.ForgetStatuses,
@@ -227,18 +236,19 @@ func newSources(c *server.Components, fixed rest.Interface, core kubernetes.Inte
 	idx.Persist(c.Snapshots, c.Logger.With("component", "index"))
 	objects := &loopback.Objects{Stored: c.Objects, Kinds: c.Kinds, Index: idx, Ledger: records, Client: fixed}
 	return &scope.Sources{
-		Objects:  objects,
-		Sets:     objects,
-		Configs:  configs,
-		Access:   rights.Access{Authorizer: c.Authorizer},
-		Users:    c.Users,
-		Policies: &loopback.Policies{Client: fixed, Core: core},
-		Catalog:  installed,
-		Ledger:   records,
-		Index:    idx,
-		Sessions: session.NewPool(installed, c.Logger.With("component", "session")),
-		Record:   c.Record,
-		Creates:  scope.NewCreates(),
+		Objects:   objects,
+		Sets:      objects,
+		Configs:   configs,
+		Access:    rights.Access{Authorizer: c.Authorizer},
+		Users:     c.Users,
+		Policies:  &loopback.Policies{Client: fixed, Core: core},
+		Catalog:   installed,
+		Ledger:    records,
+		Processes: c.Processes,
+		Index:     idx,
+		Sessions:  session.NewPool(installed, c.Processes, c.Logger.With("component", "session")),
+		Record:    c.Record,
+		Creates:   scope.NewCreates(),
 	}, objects
 }
 

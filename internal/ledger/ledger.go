@@ -248,8 +248,9 @@ type Intent struct {
 	// Deposed is the key of the deposed instance that it concerns; empty for the current instance.
 	Deposed string    `json:"deposed,omitempty"`
 	At      time.Time `json:"at"`
-	// Process identifies the process of the server that makes the call.
-	Process string `json:"process"`
+	// Process identifies the process that makes the call; see Processes. It is empty after the process has ended the call without
+	// an outcome.
+	Process string `json:"process,omitempty"`
 }
 
 // Outcome identifies a step of a plan that has ended.

@@ -74,6 +74,8 @@ type Sources struct {
 	Policies store.Policies
 	Catalog  *catalog.Catalog
 	Ledger   *ledger.Ledger
+	// Processes are this process and the others that write to Ledger. It is required to apply plans.
+	Processes ledger.Processes
 	// Index makes plans independent of the number of objects; nil makes each plan read all objects of its namespace.
 	Index *index.Index
 	// Sessions configures the providers.

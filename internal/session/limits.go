@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/time/rate"
 
@@ -32,15 +33,32 @@ const (
 	batchConcurrency   = 256
 )
 
-// limits holds the limits of each provider configuration. They apply to all plans of this server together.
+// Processes are the processes that share the limits.
+type Processes interface {
+	// Processes returns the number of live processes, at least 1.
+	Processes() int
+	// TakeSlot waits for one of a number of slots, which is less than that of the processes. The caller calls release after its
+	// call.
+	TakeSlot(ctx context.Context, config string, slots int) (release func(), err error)
+}
+
+// limits holds the limits of each provider configuration. They apply to all plans of all processes together: each process has an
+// equal share.
 type limits struct {
-	logger  *slog.Logger
+	logger *slog.Logger
+	// processes is nil for one process.
+	processes Processes
+
 	mu      sync.Mutex
 	buckets map[string]*bucket
 }
 
 type bucket struct {
+	key  string
 	spec v1alpha1.Limits
+	// processes is that of limits. shares is the number of processes among which rate is shared now.
+	processes Processes
+	shares    atomic.Int64
 	// slots limits single calls, and batched limits calls of types that the provider takes in batches. They are the
 	// same if the spec has a limit.
 	slots, batched *slots
@@ -49,8 +67,8 @@ type bucket struct {
 	governor *governor
 }
 
-func newLimits(logger *slog.Logger) *limits {
-	return &limits{logger: logger, buckets: map[string]*bucket{}}
+func newLimits(processes Processes, logger *slog.Logger) *limits {
+	return &limits{processes: processes, logger: logger, buckets: map[string]*bucket{}}
 }
 
 func (l *limits) bucket(key string, spec *v1alpha1.Limits) *bucket {
@@ -62,11 +80,17 @@ func (l *limits) bucket(key string, spec *v1alpha1.Limits) *bucket {
 	defer l.mu.Unlock()
 	b := l.buckets[key]
 	if b == nil || b.spec != s {
-		b = &bucket{
-			spec: s, slots: newSlots(defaultConcurrency), batched: newSlots(batchConcurrency), rate: rate.NewLimiter(rate.Inf, 1), governor: newGovernor(l.logger.With("config", key)),
+		var sharers func() int
+		if l.processes != nil {
+			sharers = l.processes.Processes
 		}
+		b = &bucket{
+			key: key, spec: s, processes: l.processes, slots: newSlots(defaultConcurrency, sharers), batched: newSlots(batchConcurrency, sharers),
+			rate: rate.NewLimiter(rate.Inf, 1), governor: newGovernor(l.logger.With("config", key)),
+		}
+		b.shares.Store(1)
 		if s.Concurrency > 0 {
-			b.slots = newSlots(int(s.Concurrency))
+			b.slots = newSlots(int(s.Concurrency), sharers)
 			b.batched = b.slots
 		}
 		if s.RatePerSecond > 0 {
@@ -81,6 +105,8 @@ func (l *limits) bucket(key string, spec *v1alpha1.Limits) *bucket {
 type Admission struct {
 	bucket *bucket
 	slots  *slots // nil without a slot
+	// common releases the slot of all processes; nil without one.
+	common func()
 	call   governed
 	once   sync.Once
 }
@@ -97,7 +123,15 @@ func (b *bucket) admit(ctx context.Context, batched bool, mode LimitMode) (*Admi
 		if err := a.slots.acquire(ctx, mode == ApplySlotAndRate); err != nil {
 			return nil, err
 		}
+		if b.processes != nil && a.slots.max < b.processes.Processes() {
+			var err error
+			if a.common, err = b.processes.TakeSlot(ctx, b.key, a.slots.max); err != nil {
+				a.Release()
+				return nil, err
+			}
+		}
 	}
+	b.shareRate()
 	err := b.rate.Wait(ctx)
 	if err == nil {
 		a.call, err = b.governor.wait(ctx)
@@ -109,9 +143,24 @@ func (b *bucket) admit(ctx context.Context, batched bool, mode LimitMode) (*Admi
 	return a, nil
 }
 
+// shareRate gives this process its share of the limit of the spec.
+func (b *bucket) shareRate() {
+	if b.processes == nil || b.spec.RatePerSecond == 0 {
+		return
+	}
+	n := int64(b.processes.Processes())
+	if b.shares.Swap(n) != n {
+		b.rate.SetLimit(rate.Limit(b.spec.RatePerSecond) / rate.Limit(n))
+		b.rate.SetBurst(max(1, int(b.spec.RatePerSecond)/int(n)))
+	}
+}
+
 // Release ends the call. Further calls do nothing.
 func (a *Admission) Release() {
 	a.once.Do(func() {
+		if a.common != nil {
+			a.common()
+		}
 		if a.slots != nil {
 			a.slots.release()
 		}

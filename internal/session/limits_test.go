@@ -4,13 +4,14 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-func quiet() *limits { return newLimits(slog.New(slog.DiscardHandler)) }
+func quiet() *limits { return newLimits(nil, slog.New(slog.DiscardHandler)) }
 
 func TestLimitsAreSharedByConfiguration(t *testing.T) {
 	l := quiet()
@@ -62,7 +63,7 @@ func TestBatchesHaveSlotsOfTheirOwn(t *testing.T) {
 // TestAppliesGetMostSlots has applies and plans wait for one slot. Each fourth slot goes to a plan, and within both kinds
 // the longest waiting is first.
 func TestAppliesGetMostSlots(t *testing.T) {
-	s := newSlots(1)
+	s := newSlots(1, nil)
 	if err := s.acquire(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +107,7 @@ func TestAppliesGetMostSlots(t *testing.T) {
 
 // TestACallerThatLeavesPassesItsSlotOn has a caller leave at the moment when it gets its slot. The slot is not lost.
 func TestACallerThatLeavesPassesItsSlotOn(t *testing.T) {
-	s := newSlots(1)
+	s := newSlots(1, nil)
 	if err := s.acquire(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
@@ -128,5 +129,61 @@ func TestACallerThatLeavesPassesItsSlotOn(t *testing.T) {
 	}
 	if s.free != 1 {
 		t.Errorf("%d slots are free, want 1", s.free)
+	}
+}
+
+// sharing are processes that share limits. taken counts the slots of all processes that were taken.
+type sharing struct {
+	n     atomic.Int64
+	taken atomic.Int64
+}
+
+func (s *sharing) Processes() int { return int(s.n.Load()) }
+
+func (s *sharing) TakeSlot(context.Context, string, int) (func(), error) {
+	s.taken.Add(1)
+	return func() { s.taken.Add(-1) }, nil
+}
+
+// TestProcessesShareLimits has another process begin and end. Fewer slots than processes are those of all processes.
+func TestProcessesShareLimits(t *testing.T) {
+	s := &sharing{}
+	s.n.Store(1)
+	l := newLimits(s, slog.New(slog.DiscardHandler))
+	admit := func(key string, limits v1alpha1.Limits) *Admission {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		a, err := l.bucket(key, &limits).admit(ctx, false, SlotAndRate)
+		if err != nil && ctx.Err() == nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	four := v1alpha1.Limits{Concurrency: 4}
+	first, second, third := admit("four", four), admit("four", four), admit("four", four)
+	if first == nil || second == nil || third == nil {
+		t.Fatal("one process does not have all slots")
+	}
+	s.n.Store(2)
+	first.Release()
+	if admit("four", four) != nil {
+		t.Error("a process takes more than its half")
+	}
+	second.Release()
+	if admit("four", four) == nil {
+		t.Error("a process does not have its half")
+	}
+	s.n.Store(3)
+	one := admit("one", v1alpha1.Limits{Concurrency: 1})
+	if one == nil || s.taken.Load() != 1 {
+		t.Fatalf("took %d slots of all processes, want 1", s.taken.Load())
+	}
+	if one.Release(); s.taken.Load() != 0 {
+		t.Error("the slot of all processes is not released")
+	}
+	b := l.bucket("rate", &v1alpha1.Limits{RatePerSecond: 9})
+	if b.shareRate(); b.rate.Limit() != 3 {
+		t.Errorf("the rate is %v, want 3", b.rate.Limit())
 	}
 }

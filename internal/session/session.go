@@ -100,10 +100,11 @@ type Pool struct {
 	working map[types.UID]map[Stoppable]struct{}
 }
 
-// NewPool returns a pool over the installed providers. It logs when the API of a provider throttles.
-func NewPool(c *catalog.Catalog, logger *slog.Logger) *Pool {
+// NewPool returns a pool over the installed providers. It shares the limits with other processes; processes is nil without others. It
+// logs when the API of a provider throttles.
+func NewPool(c *catalog.Catalog, processes Processes, logger *slog.Logger) *Pool {
 	return &Pool{
-		limits:  newLimits(logger),
+		limits:  newLimits(processes, logger),
 		working: map[types.UID]map[Stoppable]struct{}{},
 		Source: func(ctx context.Context, e catalog.Entry, conf provider.Configuration) (tfprotov6.ProviderServer, func(), error) {
 			p, err := c.Acquire(ctx, e, conf)

@@ -11,8 +11,12 @@ import (
 const othersEvery = 4
 
 // slots limits the number of concurrent calls. A free slot goes to the apply that waits longest, and each fourth one to the
-// longest waiting other call.
+// longest waiting other call. Several processes share the slots equally.
 type slots struct {
+	max int
+	// processes returns the number of processes that share the slots; nil means one.
+	processes func() int
+
 	mu   sync.Mutex
 	free int
 	// applies and others hold a chan struct{} for each waiting call. It is closed when the call gets its slot.
@@ -21,7 +25,17 @@ type slots struct {
 	given int
 }
 
-func newSlots(n int) *slots { return &slots{free: n, applies: list.New(), others: list.New()} }
+func newSlots(n int, processes func() int) *slots {
+	return &slots{max: n, processes: processes, free: n, applies: list.New(), others: list.New()}
+}
+
+// theirs returns the number of slots of the other processes. Each process has at least one; see Processes.TakeSlot.
+func (s *slots) theirs() int {
+	if s.processes == nil {
+		return 0
+	}
+	return s.max - max(1, s.max/s.processes())
+}
 
 // acquire waits for a slot. The caller calls release after its call.
 func (s *slots) acquire(ctx context.Context, apply bool) error {
@@ -29,7 +43,7 @@ func (s *slots) acquire(ctx context.Context, apply bool) error {
 		return err
 	}
 	s.mu.Lock()
-	if s.free > 0 {
+	if s.free > s.theirs() {
 		s.free--
 		s.mu.Unlock()
 		return nil
@@ -63,21 +77,24 @@ func (s *slots) release() {
 	s.pass()
 }
 
-// pass gives a released slot to the next waiting call, or frees it.
+// pass gives a released slot, and others that are free, to waiting calls.
 func (s *slots) pass() {
-	queue := s.applies
-	switch {
-	case s.applies.Len() > 0 && s.others.Len() > 0:
-		if s.given++; s.given%othersEvery == 0 {
+	s.free++
+	for theirs := s.theirs(); s.free > theirs; {
+		queue := s.applies
+		switch {
+		case s.applies.Len() > 0 && s.others.Len() > 0:
+			if s.given++; s.given%othersEvery == 0 {
+				queue = s.others
+			}
+		case s.applies.Len() == 0:
 			queue = s.others
 		}
-	case s.applies.Len() == 0:
-		queue = s.others
+		next := queue.Front()
+		if next == nil {
+			return
+		}
+		s.free--
+		close(queue.Remove(next).(chan struct{}))
 	}
-	next := queue.Front()
-	if next == nil {
-		s.free++
-		return
-	}
-	close(queue.Remove(next).(chan struct{}))
 }

@@ -16,12 +16,22 @@ type Head struct {
 	First uint64 `json:"first"`
 }
 
-// headRecord is the record of the head in the store.
+// headRecord is the record of the head of the server's log in the store.
 const headRecord = "audit/head"
 
 // Heads stores the head of a log.
 type Heads struct {
 	KV ledger.KV
+	// Worker names the worker whose log it is; empty for the server.
+	Worker string
+}
+
+// record returns the record of the head.
+func (h *Heads) record() string {
+	if h.Worker == "" {
+		return headRecord
+	}
+	return headRecord + "/" + h.Worker
 }
 
 // Load returns the stored head; the zero Head if there is none.
@@ -31,7 +41,7 @@ func (h *Heads) Load(ctx context.Context) (Head, error) {
 }
 
 func (h *Heads) load(ctx context.Context) (head Head, revision int64, err error) {
-	data, revision, err := h.KV.Get(ctx, headRecord)
+	data, revision, err := h.KV.Get(ctx, h.record())
 	if errors.Is(err, ledger.ErrNotFound) {
 		return Head{}, 0, nil
 	}
@@ -52,7 +62,7 @@ func (h *Heads) Save(ctx context.Context, head Head) error {
 	}
 	data, err := json.Marshal(head)
 	if err == nil {
-		_, err = h.KV.Put(ctx, headRecord, data, revision)
+		_, err = h.KV.Put(ctx, h.record(), data, revision)
 	}
 	if err != nil {
 		return fmt.Errorf("store the head of the audit log: %w", err)

@@ -220,3 +220,26 @@ func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Pla
 	<-ctx.Done()
 	return nil
 }
+
+// RunWorker installs the providers of a server, and then calls work, until ctx ends.
+func RunWorker(ctx context.Context, providers *Providers, work func() error) error {
+	providers.Follows, providers.Changed = true, func(string) {}
+	providers.start()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	wg.Go(func() { providers.informer.RunWithContext(ctx) })
+	if !cache.WaitForCacheSync(ctx.Done(), providers.informer.HasSynced) {
+		return errors.New("watch providers: stopped before the first list arrived")
+	}
+	wg.Go(func() { providers.queue.run(ctx, installs) })
+	providers.awaitKinds(ctx)
+	if ctx.Err() == nil {
+		if err := work(); err != nil {
+			return err
+		}
+	}
+	<-ctx.Done()
+	return nil
+}

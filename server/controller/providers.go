@@ -49,6 +49,8 @@ type Providers struct {
 	Grant func(ctx context.Context, name string, resources []string) error
 	// Objects returns the objects of a provider's kinds in all namespaces.
 	Objects func(ctx context.Context, provider string) iter.Seq2[*unstructured.Unstructured, error]
+	// Follows makes the controller of a worker, which installs what the server has chosen, and writes no status.
+	Follows bool
 	// Changed is called with the name of a provider that was added, changed or removed.
 	Changed func(name string)
 
@@ -91,6 +93,9 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 		p.remove(name.Name)
 		return nil
 	}
+	if p.Follows {
+		return p.follow(ctx, obj)
+	}
 	p.mu.Lock()
 	last, tried := p.tried[obj.Name]
 	p.mu.Unlock()
@@ -123,6 +128,32 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 		return fmt.Errorf("%s The server cannot serve the old version either: %w", refused, err)
 	}
 	return p.serve(ctx, obj, pkg, sch, &refusal{reason: v1alpha1.ReasonUpgradeRefused, message: refused})
+}
+
+// follow installs the version that the server has installed, with the same checksum.
+func (p *Providers) follow(ctx context.Context, obj *v1alpha1.Provider) error {
+	now, served := p.Catalog.Get(obj.Name)
+	if obj.Status.Checksum == "" || served && now.Package.Checksum == obj.Status.Checksum {
+		return nil
+	}
+	pkg, sch, err := p.installed(ctx, obj, provider.Trust{Kept: true})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		p.Logger.Warn("install provider", "provider", obj.Name, "error", err)
+		p.Catalog.Remove(obj.Name)
+		p.retryLater(obj)
+		p.Changed(obj.Name)
+		return nil
+	}
+	p.Catalog.Put(catalog.Entry{Name: obj.Name, Package: pkg, Schema: sch})
+	if err := p.Kinds.Set(kinds.Provider{Name: obj.Name, Source: pkg.Source.String(), Version: pkg.Version, Schema: sch}); err != nil {
+		return err
+	}
+	p.markTried(obj)
+	p.Changed(obj.Name)
+	return nil
 }
 
 // refusal is the reason why the server does not use the version in the spec and continues with the installed one.

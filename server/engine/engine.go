@@ -27,6 +27,8 @@ type Config struct {
 	Credentials Credentials
 	// Namespace is the Temporal namespace of all workflows; empty means "hykube".
 	Namespace string
+	// Process identifies this process in the identity of its worker; empty takes a random name.
+	Process string
 	// Installation identifies this installation in the namespace of an external cluster; empty claims none.
 	Installation string
 	// NamespaceOwner returns the UID of a Kubernetes namespace; ok is false if it does not exist or is being deleted. With
@@ -77,7 +79,7 @@ func New(config Config) (*Engine, error) {
 		config:    config,
 		logger:    config.Logger,
 		dir:       filepath.Join(config.DataDir, "temporal"),
-		identity:  newIdentity(),
+		identity:  newIdentity(config.Process),
 		recovered: make(chan struct{}),
 	}, nil
 }

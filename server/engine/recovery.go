@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -33,13 +34,18 @@ const (
 	identitiesKept    = 16
 )
 
-// newIdentity returns the worker identity of this run of the server.
-func newIdentity() string {
+// newIdentity returns the identity of the worker in a process.
+func newIdentity(process string) string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "localhost"
 	}
-	return fmt.Sprintf("hykube@%s/%s", host, strings.ToLower(rand.Text()[:10]))
+	return "hykube@" + host + processMark(cmp.Or(process, rand.Text()))
+}
+
+// processMark returns the end of the identity of the worker in a process.
+func processMark(process string) string {
+	return "/" + strings.ToLower(process[:min(len(process), 10)])
 }
 
 // rememberIdentity adds the identity to those in the data directory and returns the earlier ones. It must be durable
@@ -74,31 +80,8 @@ func writeIdentities(dir string, identities []string) error {
 // apply at once and not after the heartbeat timeout. It searches twice, because a workflow that began right before a
 // crash becomes visible only later.
 func (e *Engine) recover(ctx context.Context, previous []string) {
-	if len(previous) == 0 {
+	if len(previous) == 0 || !e.failOf(ctx, func(identity string) bool { return slices.Contains(previous, identity) }) {
 		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, recoveryTimeout)
-	defer cancel()
-	begin := time.Now()
-	var failed, examined int
-	for _, pause := range []time.Duration{0, time.Second} {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
-		f, l, err := e.failAbandoned(ctx, previous)
-		failed, examined = failed+f, l
-		if err != nil {
-			if ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				e.logger.Warn("cannot fail all activities of earlier runs; Temporal retries the others when their heartbeats expire", "failed", failed, "error", err)
-			}
-			return
-		}
-	}
-	if failed > 0 {
-		e.logger.Info("failed the activities of earlier runs, so that Temporal retries them", "activities", failed,
-			"workflows", examined, "took", time.Since(begin).Round(time.Millisecond))
 	}
 	// Only now may the earlier identities be removed.
 	if err := writeIdentities(e.dir, []string{e.identity}); err != nil {
@@ -106,8 +89,43 @@ func (e *Engine) recover(ctx context.Context, previous []string) {
 	}
 }
 
+// FailActivities fails the activities of processes that have ended.
+func (e *Engine) FailActivities(ctx context.Context, processes []string) {
+	e.failOf(ctx, func(identity string) bool {
+		return slices.ContainsFunc(processes, func(process string) bool { return strings.HasSuffix(identity, processMark(process)) })
+	})
+}
+
+// failOf fails the activities of workers that have ended. It returns false after an error.
+func (e *Engine) failOf(ctx context.Context, ended func(identity string) bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, recoveryTimeout)
+	defer cancel()
+	begin := time.Now()
+	var failed, examined int
+	for _, pause := range []time.Duration{0, time.Second} {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(pause):
+		}
+		f, l, err := e.failAbandoned(ctx, ended)
+		failed, examined = failed+f, l
+		if err != nil {
+			if ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				e.logger.Warn("cannot fail all activities of processes that have ended; Temporal retries the others when their heartbeats expire", "failed", failed, "error", err)
+			}
+			return false
+		}
+	}
+	if failed > 0 {
+		e.logger.Info("failed the activities of processes that have ended, so that Temporal retries them", "activities", failed,
+			"workflows", examined, "took", time.Since(begin).Round(time.Millisecond))
+	}
+	return true
+}
+
 // failAbandoned examines the running workflows once.
-func (e *Engine) failAbandoned(ctx context.Context, previous []string) (failed, examined int, err error) {
+func (e *Engine) failAbandoned(ctx context.Context, ended func(identity string) bool) (failed, examined int, err error) {
 	var (
 		wg     sync.WaitGroup
 		mu     sync.Mutex
@@ -128,7 +146,7 @@ func (e *Engine) failAbandoned(ctx context.Context, previous []string) (failed, 
 			tokens <- struct{}{}
 			wg.Go(func() {
 				defer func() { <-tokens }()
-				n, err := e.failActivities(ctx, execution.GetExecution(), previous)
+				n, err := e.failActivities(ctx, execution.GetExecution(), ended)
 				mu.Lock()
 				defer mu.Unlock()
 				failed += n
@@ -145,7 +163,7 @@ func (e *Engine) failAbandoned(ctx context.Context, previous []string) (failed, 
 	return failed, examined, errors.Join(errs...)
 }
 
-func (e *Engine) failActivities(ctx context.Context, execution *commonpb.WorkflowExecution, previous []string) (int, error) {
+func (e *Engine) failActivities(ctx context.Context, execution *commonpb.WorkflowExecution, ended func(identity string) bool) (int, error) {
 	description, err := e.client.DescribeWorkflowExecution(ctx, execution.GetWorkflowId(), execution.GetRunId())
 	if isNotFound(err) {
 		return 0, nil
@@ -155,7 +173,7 @@ func (e *Engine) failActivities(ctx context.Context, execution *commonpb.Workflo
 	}
 	failed := 0
 	for _, activity := range description.GetPendingActivities() {
-		if !abandoned(activity, previous) {
+		if !abandoned(activity, ended) {
 			continue
 		}
 		err := e.client.CompleteActivityByID(ctx, e.config.Namespace, execution.GetWorkflowId(), execution.GetRunId(), activity.GetActivityId(), nil,
@@ -174,11 +192,11 @@ func (e *Engine) failActivities(ctx context.Context, execution *commonpb.Workflo
 	return failed, nil
 }
 
-// abandoned reports whether an earlier run of the server started an activity and has not ended it.
-func abandoned(activity *workflowpb.PendingActivityInfo, previous []string) bool {
+// abandoned reports whether a worker that has ended started an activity and has not completed it.
+func abandoned(activity *workflowpb.PendingActivityInfo, ended func(identity string) bool) bool {
 	switch activity.GetState() {
 	case enumspb.PENDING_ACTIVITY_STATE_STARTED, enumspb.PENDING_ACTIVITY_STATE_CANCEL_REQUESTED, enumspb.PENDING_ACTIVITY_STATE_PAUSE_REQUESTED:
-		return slices.Contains(previous, activity.GetLastWorkerIdentity())
+		return ended(activity.GetLastWorkerIdentity())
 	}
 	return false
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"time"
 
@@ -13,6 +14,9 @@ import (
 
 // frozenKey is the key of kine that says that the database was restored.
 const frozenKey = "/hykube.io-restored"
+
+// restoredInterval is the time between two reads of the note by a worker.
+const restoredInterval = 3 * time.Second
 
 // Restored says that a database was restored from a backup. Until it is thawed, no server with it changes infrastructure: another
 // server may have the original, and the clouds may have changed since the backup.
@@ -51,6 +55,25 @@ func (s *Store) loadRestored(ctx context.Context) error {
 	}
 	s.restored.Store(r)
 	return nil
+}
+
+// followRestored reads the note of a restore regularly until ctx ends. The server of this worker may thaw the database.
+func (s *Store) followRestored(ctx context.Context, log *slog.Logger) {
+	if s.Restored() == nil { // a restore ends the lease of each worker
+		return
+	}
+	ticker := time.NewTicker(restoredInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if err := s.loadRestored(ctx); err != nil && ctx.Err() == nil {
+			log.Warn("cannot read whether the restored database is thawed", "error", err)
+		}
+	}
 }
 
 // Thaw notes that servers may change infrastructure of these namespaces again, or of all if there are none, except by the plans of

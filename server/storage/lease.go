@@ -5,11 +5,11 @@ import (
 
 	"github.com/k3s-io/kine/pkg/server"
 
-	"github.com/hykube/hykube/server/storage/records"
+	"github.com/hykube/hykube/internal/ledger"
 )
 
-// lead takes the lease of a database with several writers, and waits while another server has it. A server with a wrong root
-// key does not wait, because it could not take over.
+// lead takes the lease of a database with several writers, and waits while another server has it. A worker joins the database. A
+// process with a wrong root key does not wait, because it could not take over.
 func (s *Store) lead(ctx context.Context, cfg Config) error {
 	if cfg.Endpoint == "" || cfg.Server.Owner == "" {
 		return nil
@@ -19,10 +19,19 @@ func (s *Store) lead(ctx context.Context, cfg Config) error {
 	}
 	waiting := cfg.Waiting
 	if waiting == nil {
-		waiting = func(records.Server) {}
+		waiting = func(string) {}
+	}
+	if cfg.Worker {
+		return s.records.Join(ctx, cfg.Server, waiting)
 	}
 	return s.records.Lead(ctx, cfg.Server, waiting)
 }
+
+// Processes returns this process and the others that write to the database.
+func (s *Store) Processes() ledger.Processes { return s.records }
+
+// EndWorkers ends the rights of each worker whose lease has expired, and returns their identities.
+func (s *Store) EndWorkers(ctx context.Context) ([]string, error) { return s.records.EndWorkers(ctx) }
 
 // Lost returns a channel that is closed when another server has taken the lease of the database. This server must end then.
 func (s *Store) Lost() <-chan struct{} { return s.records.Lost() }

@@ -22,7 +22,7 @@ func TestAStandbyNeedsTheRootKey(t *testing.T) {
 		standby := serving
 		standby.DataDir, standby.KeyFile = t.TempDir(), test.keyFile
 		standby.Server = records.Server{Owner: "second", Address: "second:1"}
-		standby.Waiting = func(records.Server) { t.Fatalf("%s: the server waits", reason) }
+		standby.Waiting = func(string) { t.Fatalf("%s: the server waits", reason) }
 		if s, err := Open(t.Context(), standby); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, %v, want %q", reason, s, err, test.want)
 		}

@@ -27,7 +27,7 @@ func (s *Store) openLedger(ctx context.Context, cfg Config) (err error) {
 	if err := s.moments.checkEmpty(ctx, cfg); err != nil {
 		return err
 	}
-	if migrated { // the data directory is the other database's
+	if migrated || cfg.Worker { // the data directory is the other database's, or the server compares the stores
 		return nil
 	}
 	if err := s.moments.check(ctx, cfg); err != nil {

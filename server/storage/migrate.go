@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/hykube/hykube/server/storage/backup"
-	"github.com/hykube/hykube/server/storage/records"
 )
 
 // migratedKey is the key of kine that says that the installation moves to another database. No server uses a database that has it.
@@ -151,14 +150,30 @@ func openMigrated(ctx context.Context, cfg Config) (*Store, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	cfg.migrating = true
-	cfg.Waiting = func(other records.Server) {
-		cancel(fmt.Errorf("the server %s uses the database: stop it, with its standbys, and try again after 15 seconds", other))
+	cfg.Waiting = func(reason string) {
+		cancel(fmt.Errorf("%s: stop it, with its standbys, and try again after 15 seconds", reason))
 	}
+	cfg.Server.Version += " (migrates)" // no worker joins it
 	s, err := Open(ctx, cfg)
+	if err == nil {
+		err = s.withoutWorkers(ctx)
+	}
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
 	}
 	return s, err
+}
+
+// withoutWorkers returns an error, and closes the store, if workers use the database.
+func (s *Store) withoutWorkers(ctx context.Context) error {
+	others, err := s.records.Others(ctx)
+	if err == nil && len(others) > 0 {
+		err = fmt.Errorf("the worker %s uses the database: stop all workers, and try again after 15 seconds", others[0])
+	}
+	if err != nil {
+		err = errors.Join(err, s.Close())
+	}
+	return err
 }
 
 // errChangedMeanwhile is the error of a write that lost to another one.

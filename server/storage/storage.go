@@ -69,8 +69,10 @@ type Config struct {
 	MaxConnections int
 	// Server describes this server. It takes the lease of a database with several writers; without an owner, it takes none.
 	Server records.Server
-	// Waiting is called with the server that has the lease, at each attempt to take it; nil does nothing.
-	Waiting func(records.Server)
+	// Worker makes this process a worker of the database, which another process serves.
+	Worker bool
+	// Waiting is called with the reason why this process does not have its lease yet, at each attempt to take it; nil does nothing.
+	Waiting func(reason string)
 	// Logger receives the log; nil discards it.
 	Logger *slog.Logger
 	// migrating opens a database that a migration moves or has moved.
@@ -162,7 +164,7 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 		return nil, err
 	}
 	s.moments.client = s.client.KV
-	if !cfg.migrating { // the data directory may note the other database already
+	if !cfg.migrating && !cfg.Worker { // the data directory may note the other database already
 		if err := s.moments.run(dbctx); err != nil {
 			return nil, cfg.failed(err)
 		}
@@ -170,15 +172,19 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	if err := s.spool.replay(dbctx, s.KV()); err != nil {
 		return nil, cfg.failed(err)
 	}
-	s.drained.Go(func() { s.compact(dbctx, cmp.Or(cfg.Compaction.Interval, 5*time.Minute)) })
+	if cfg.Worker {
+		s.drained.Go(func() { s.followRestored(dbctx, cfg.Logger) })
+	} else {
+		s.drained.Go(func() { s.compact(dbctx, cmp.Or(cfg.Compaction.Interval, 5*time.Minute)) })
+	}
 	s.canary = newCanary(dbctx, s.client.Client, cfg.CanaryInterval)
 	s.rotator = &rotator{
 		encryption: s.encryption, parts: []part{s.table, ledgerRows{s.records}}, snapshots: &s.snapshots, client: s.client.KV, log: cfg.Logger, ctx: dbctx, done: s.drained,
 		settle: cfg.RotationSettle, retry: min(rotationRetry, cfg.RotationSettle),
 	}
 	err = registerSizes(cfg.Metrics, map[string]func(context.Context) (int64, error){"objects": backend.DbSize, "ledger": s.records.Size})
-	if err != nil {
-		return nil, err
+	if err != nil || cfg.Worker {
+		return s, err
 	}
 	return s, s.rotator.resume(dbctx)
 }

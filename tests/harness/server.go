@@ -36,7 +36,9 @@ type Server struct {
 	Dir string
 	// Port is the port of the server; 0 means another free port at each start.
 	Port int
-	// Args are further flags of `hykube server`, and Env further variables of its environment.
+	// Worker makes it a worker of another server.
+	Worker bool
+	// Args are further flags of `hykube server` or `hykube worker`, and Env further variables of its environment.
 	Args, Env []string
 
 	process *process
@@ -82,7 +84,11 @@ func (s *Server) Launch() (err error) {
 	if err := os.Remove(s.Kubeconfig()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	args := []string{"server", "--data-dir", s.Data(), "--secure-port", strconv.Itoa(s.Port), "--provider-mirror", s.Mirror}
+	args := []string{"server", "--secure-port", strconv.Itoa(s.Port)}
+	if s.Worker {
+		args = []string{"worker"}
+	}
+	args = append(args, "--data-dir", s.Data(), "--provider-mirror", s.Mirror)
 	cmd := exec.Command(s.Path("hykube"), slices.Concat(args, s.Args)...)
 	cmd.Env = append(os.Environ(), s.Env...)
 	if s.process, err = startProcess(cmd, s.LogFile()); err != nil {

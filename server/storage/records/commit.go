@@ -107,7 +107,7 @@ func (s *Store) inTransaction(ctx context.Context, do func(*sql.Tx, state) error
 	}
 	st, err := scanState(tx.QueryRowContext(ctx, s.dialect.lock))
 	if err == nil {
-		err = s.lease.check(st.epoch)
+		err = s.mayWrite(ctx, tx, st.epoch)
 	}
 	if err == nil {
 		err = do(tx, st)

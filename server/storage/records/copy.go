@@ -71,7 +71,7 @@ func (s *Store) Fill(ctx context.Context, tx *sql.Tx, page []ledger.Entry) error
 }
 
 // FillState writes the state of tables that Fill has filled. The deletions before it are forgotten. objects is the revision of
-// the objects that belong to it. With a database server, the lease has the epoch, too: a server that had it before loses it.
+// the objects that belong to it. With a database server, the lease has the epoch, too: a server that had it before loses it, and so does each worker.
 func (s *Store) FillState(ctx context.Context, tx *sql.Tx, st State, objects int64) error {
 	if s.dialect.embedded {
 		st.Epoch = 0
@@ -80,6 +80,9 @@ func (s *Store) FillState(ctx context.Context, tx *sql.Tx, st State, objects int
 		st.Revision, st.Revision, st.Identity, st.Epoch, objects)
 	if err == nil && !s.dialect.embedded {
 		_, err = tx.ExecContext(ctx, s.dialect.text("UPDATE hykube_server SET epoch = ?, expires = 0 WHERE id = 1"), st.Epoch)
+	}
+	if err == nil && !s.dialect.embedded {
+		_, err = tx.ExecContext(ctx, "DELETE FROM hykube_process")
 	}
 	if err != nil {
 		return fmt.Errorf("write the state of records: %w", err)

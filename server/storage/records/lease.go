@@ -24,7 +24,7 @@ const (
 	databaseFormat = 1
 )
 
-// ErrTakenOver is the error of a write after another server has taken the lease.
+// ErrTakenOver is the error of a write after another server has taken the lease, or a call of this worker.
 var ErrTakenOver = errors.New("another server has taken over the database")
 
 // errNotHeld says that the server could not renew its lease in time.
@@ -41,13 +41,20 @@ type Server struct {
 
 func (s Server) String() string { return fmt.Sprintf("%s (version %s)", s.Address, s.Version) }
 
-// lease lets one server at a time write to the database. The epoch grows each time that a server takes the lease. Each
-// transaction of the ledger compares it, so that no server writes an intent after another one has taken over.
+// lease lets a process write to the database: the one server that has the lease of the database, and the workers that joined
+// it. The epoch grows each time that a server takes the lease. Each transaction of the ledger compares it, so that no server
+// writes an intent after another one has taken over. A worker compares its row in the table of processes instead.
 type lease struct {
-	epoch   atomic.Int64 // 0 without a lease
+	epoch atomic.Int64 // 0 without a lease, and for a worker
+	// process identifies this process in intents. joined is true for a worker.
+	process string
+	joined  atomic.Bool
 	renewed atomic.Pointer[time.Time]
-	lost    chan struct{}
-	losing  sync.Once
+	// processes is the number of processes that were live at the last renewal.
+	processes atomic.Int64
+	lost      chan struct{}
+	losing    sync.Once
+	reason    error // why the lease was lost; set before lost is closed
 	// stop ends the renewals; nil without a lease. renewals is done after the last one.
 	stop     context.CancelFunc
 	renewals sync.WaitGroup
@@ -60,13 +67,18 @@ func (l *lease) check(epoch int64) error {
 		return nil
 	}
 	if own != 0 {
-		l.lose()
+		l.lose(ErrTakenOver)
 	}
 	return ErrTakenOver
 }
 
-// lose notes that another server has the lease.
-func (l *lease) lose() { l.losing.Do(func() { close(l.lost) }) }
+// lose notes why this process may not write any more.
+func (l *lease) lose(why error) {
+	l.losing.Do(func() {
+		l.reason = why
+		close(l.lost)
+	})
+}
 
 // held returns an error unless the lease was renewed at most trustTime ago. The clock of the machine counts, too: the other
 // one stands still while a virtual machine is suspended.
@@ -77,7 +89,7 @@ func (l *lease) held() error {
 	}
 	select {
 	case <-l.lost:
-		return ErrTakenOver
+		return l.reason
 	default:
 	}
 	if now := time.Now(); now.Sub(*renewed) > trustTime || now.Round(0).Sub(renewed.Round(0)) > trustTime {
@@ -87,8 +99,8 @@ func (l *lease) held() error {
 }
 
 // Lead takes the lease of the database for a server, and renews it until Close. While another server has it, Lead calls
-// waiting with that server at each attempt, and waits. It returns an error if a newer version has written the database.
-func (s *Store) Lead(ctx context.Context, own Server, waiting func(Server)) error {
+// waiting with the reason at each attempt, and waits. It returns an error if a newer version has written the database.
+func (s *Store) Lead(ctx context.Context, own Server, waiting func(reason string)) error {
 	for {
 		begun := time.Now()
 		holder, ok, err := s.take(ctx, own)
@@ -99,37 +111,40 @@ func (s *Store) Lead(ctx context.Context, own Server, waiting func(Server)) erro
 			s.lease.renewed.Store(&begun)
 			break
 		}
-		waiting(holder)
+		waiting(fmt.Sprintf("the server %s serves the database", holder))
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(waitEvery):
 		}
 	}
+	s.renewInBackground(ctx, s.extend)
+	return nil
+}
+
+// renewInBackground renews the lease until Close.
+func (s *Store) renewInBackground(ctx context.Context, extend func(context.Context, time.Duration) (bool, error)) {
 	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.lease.stop = stop
-	s.lease.renewals.Go(func() { s.renewRegularly(renewing) })
-	return nil
+	s.lease.renewals.Go(func() { s.renewRegularly(renewing, extend) })
 }
 
 // Held returns an error unless this server surely has the lease of the database. It returns nil if the database needs none.
 func (s *Store) Held() error { return s.lease.held() }
 
-// Lost returns a channel that is closed when another server has taken the lease.
+// Lost returns a channel that is closed when this process may not write any more. Held then returns the reason.
 func (s *Store) Lost() <-chan struct{} { return s.lease.lost }
 
 // take tries to take the lease. It returns the server that has it otherwise.
 func (s *Store) take(ctx context.Context, own Server) (holder Server, ok bool, err error) {
-	var live, format int
-	row := s.read.QueryRowContext(ctx, s.dialect.text("SELECT owner, address, version, format, CASE WHEN expires >= "+s.dialect.now+" THEN 1 ELSE 0 END FROM hykube_server WHERE id = 1"))
-	if err := row.Scan(&holder.Owner, &holder.Address, &holder.Version, &format, &live); err != nil {
+	live, holder, format, err := s.server(ctx)
+	if err != nil {
 		return holder, false, failed("read the lease of", err)
 	}
 	if format > databaseFormat {
-		return holder, false, fmt.Errorf("a newer version of hykube (%s) wrote the database (format %d, this version knows %d); run that version, or restore a backup made before the upgrade",
-			holder.Version, format, databaseFormat)
+		return holder, false, newerFormat(holder, format)
 	}
-	if live == 1 && holder.Owner != own.Owner {
+	if live && holder.Owner != own.Owner {
 		return holder, false, nil
 	}
 	tx, err := s.write.BeginTx(ctx, &sql.TxOptions{Isolation: s.dialect.isolation})
@@ -149,6 +164,11 @@ func (s *Store) take(ctx context.Context, own Server) (holder Server, ok bool, e
 	return holder, epoch > 0, nil
 }
 
+func newerFormat(holder Server, format int) error {
+	return fmt.Errorf("a newer version of hykube (%s) wrote the database (format %d, this version knows %d); run that version, or restore a backup made before the upgrade",
+		holder.Version, format, databaseFormat)
+}
+
 // takeIn takes the lease in a transaction that locks the ledger. It returns the new epoch; 0 if another server has the lease.
 func (s *Store) takeIn(ctx context.Context, tx *sql.Tx, own Server) (epoch int64, err error) {
 	if _, err := scanState(tx.QueryRowContext(ctx, s.dialect.lock)); err != nil {
@@ -166,12 +186,17 @@ func (s *Store) takeIn(ctx context.Context, tx *sql.Tx, own Server) (epoch int64
 	if err := tx.QueryRowContext(ctx, "SELECT epoch FROM hykube_server WHERE id = 1").Scan(&epoch); err != nil {
 		return 0, err
 	}
-	_, err = tx.ExecContext(ctx, s.dialect.text("UPDATE hykube_ledger_state SET epoch = ? WHERE id = 1"), epoch)
-	return epoch, err
+	if _, err = tx.ExecContext(ctx, s.dialect.text("UPDATE hykube_ledger_state SET epoch = ? WHERE id = 1"), epoch); err != nil {
+		return 0, err
+	}
+	if _, err := tx.ExecContext(ctx, "DELETE FROM hykube_process WHERE leader = 1"); err != nil {
+		return 0, err
+	}
+	return epoch, s.addProcess(ctx, tx, own, true)
 }
 
-// renewRegularly renews the lease until ctx ends or another server has taken it.
-func (s *Store) renewRegularly(ctx context.Context) {
+// renewRegularly renews the lease with extend until ctx ends or the lease is lost.
+func (s *Store) renewRegularly(ctx context.Context, extend func(context.Context, time.Duration) (bool, error)) {
 	ticker := time.NewTicker(renewEvery)
 	defer ticker.Stop()
 	for {
@@ -183,13 +208,13 @@ func (s *Store) renewRegularly(ctx context.Context) {
 		case <-ticker.C:
 		}
 		begun := time.Now()
-		switch held, err := s.extend(ctx, leaseTime); {
+		switch held, err := extend(ctx, leaseTime); {
 		case err != nil && ctx.Err() == nil:
 			s.log.Warn("cannot renew the lease of the database", "error", err)
 		case err == nil && held:
 			s.lease.renewed.Store(&begun)
 		case err == nil:
-			s.lease.lose()
+			s.lease.lose(ErrTakenOver)
 		}
 	}
 }
@@ -204,16 +229,21 @@ func (s *Store) extend(ctx context.Context, by time.Duration) (held bool, err er
 	if err != nil {
 		return false, err
 	}
-	if n, err := done.RowsAffected(); err != nil || n > 0 {
-		return n > 0, err
+	n, err := done.RowsAffected()
+	if err == nil && n == 0 { // MySQL does not count a row that has the value already
+		var now int64
+		err = s.read.QueryRowContext(ctx, "SELECT epoch FROM hykube_server WHERE id = 1").Scan(&now)
+		if now != epoch {
+			return false, err
+		}
 	}
-	// MySQL does not count a row that has the value already.
-	var now int64
-	err = s.read.QueryRowContext(ctx, "SELECT epoch FROM hykube_server WHERE id = 1").Scan(&now)
-	return now == epoch, err
+	if err != nil {
+		return false, err
+	}
+	return s.extendProcess(ctx, by)
 }
 
-// endLease gives the lease back, so that another server takes it at once.
+// endLease gives the lease back, so that another server takes it at once, and calls of a worker end as such.
 func (s *Store) endLease() {
 	if s.lease.stop == nil {
 		return
@@ -223,7 +253,11 @@ func (s *Store) endLease() {
 	if s.lease.held() != nil {
 		return
 	}
-	if _, err := s.extend(context.Background(), -time.Millisecond); err != nil {
+	extend := s.extend
+	if s.lease.joined.Load() {
+		extend = s.extendProcess
+	}
+	if _, err := extend(context.Background(), -time.Millisecond); err != nil {
 		s.log.Warn("cannot give the lease of the database back; another server waits until it expires", "error", err)
 	}
 }

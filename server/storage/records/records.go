@@ -60,7 +60,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s := &Store{
 		dialect: cfg.Dialect, read: cfg.Read, write: cfg.Write, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 		committing: cfg.Committing, queue: fair.NewQueue[*request](maxGroupWrites, maxGroupBytes),
-		lease: lease{lost: make(chan struct{})},
+		lease: lease{process: newProcess(), lost: make(chan struct{})},
 	}
 	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	s.done.Add(1)

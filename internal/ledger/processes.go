@@ -1,0 +1,37 @@
+package ledger
+
+import (
+	"context"
+	"crypto/rand"
+)
+
+// Processes are the processes that write to one ledger: servers and workers.
+type Processes interface {
+	// Own returns the identity of this process, which intents name.
+	Own() string
+	// Held returns an error if another process may count this one as ended. No call of a provider may begin then.
+	Held() error
+	// Live returns the address of another process that may still make a call; "" if it has ended. A process that has
+	// ended cannot write from then on.
+	Live(ctx context.Context, process string) (address string, err error)
+	// Processes returns the number of live processes, at least 1.
+	Processes() int
+	// TakeSlot waits for one of a number of slots that all processes share. The caller calls release after its use. The slots of a
+	// process that has ended are free.
+	TakeSlot(ctx context.Context, name string, slots int) (release func(), err error)
+}
+
+// Alone returns the processes of a ledger to which only this process writes.
+func Alone() Processes { return alone(rand.Text()) }
+
+type alone string
+
+func (a alone) Own() string { return string(a) }
+
+func (alone) Held() error { return nil }
+
+func (alone) Live(context.Context, string) (string, error) { return "", nil }
+
+func (alone) Processes() int { return 1 }
+
+func (alone) TakeSlot(context.Context, string, int) (func(), error) { return func() {}, nil }

@@ -1,0 +1,187 @@
+package records
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// join makes a store a worker within a minute.
+func join(t *testing.T, s *Store, own Server) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := s.Join(ctx, own, func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expireProcess makes the lease of a process expire.
+func expireProcess(t *testing.T, s *Store, process string) {
+	t.Helper()
+	if _, err := s.write.ExecContext(t.Context(), s.dialect.text("UPDATE hykube_process SET expires = 1 WHERE process = ?"), process); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWorkers(t *testing.T) {
+	for name, open := range map[string]func(*testing.T) opener{"PostgreSQL": inPostgreSQL, "MariaDB": inMariaDB} {
+		t.Run(name, func(t *testing.T) { workers(t, open(t)) })
+	}
+}
+
+// workers has a server and workers. Each worker writes until its lease has expired and another process needs to know what it does.
+func workers(t *testing.T, open opener) {
+	leader, first, second := open(t), open(t), open(t)
+	waitsFor := func(own Server, want string) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		err := first.Join(ctx, own, func(reason string) {
+			if !strings.Contains(reason, want) {
+				t.Errorf("waits because %s, want %s", reason, want)
+			}
+			cancel()
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("the worker does not wait: %v", err)
+		}
+	}
+	waitsFor(Server{Owner: "w1", Version: "1"}, "no server serves the database")
+	lead(t, leader, Server{Owner: "a", Address: "a:1", Version: "1"})
+	waitsFor(Server{Owner: "w1", Version: "2"}, "the server a:1 (version 1) has another version than this worker (2)")
+	join(t, first, Server{Owner: "w1", Address: "w1:1", Version: "1"})
+	join(t, second, Server{Owner: "w2", Address: "w2:1", Version: "1"})
+	for name, s := range map[string]*Store{"leader": leader, "w1": first, "w2": second} {
+		if err := write(t, s, name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if others, err := leader.Others(t.Context()); err != nil || !slices.Equal(others, []string{"w1:1", "w2:1"}) {
+		t.Errorf("the others are %v, %v", others, err)
+	}
+	if address, err := second.Live(t.Context(), first.Own()); err != nil || address != "w1:1" {
+		t.Errorf("the first worker lives at %q, %v", address, err)
+	}
+	if address, err := second.Live(t.Context(), "unknown"); err != nil || address != "" {
+		t.Errorf("an unknown process lives at %q, %v", address, err)
+	}
+
+	expireProcess(t, leader, first.Own())
+	if err := write(t, first, "expired"); err != nil {
+		t.Errorf("nobody has ended the worker: %v", err)
+	}
+	expireProcess(t, leader, first.Own())
+	if address, err := second.Live(t.Context(), first.Own()); err != nil || address != "" {
+		t.Errorf("the first worker lives at %q, %v", address, err)
+	}
+	if err := write(t, first, "ended"); !errors.Is(err, ErrTakenOver) {
+		t.Errorf("a worker writes after its end: %v", err)
+	}
+	if err := first.Held(); !errors.Is(err, ErrTakenOver) {
+		t.Errorf("held: %v", err)
+	}
+	select {
+	case <-first.Lost():
+	case <-time.After(time.Minute):
+		t.Error("the worker does not notice its end")
+	}
+
+	expireProcess(t, leader, second.Own())
+	if ended, err := leader.EndWorkers(t.Context()); err != nil || !slices.Equal(ended, []string{second.Own()}) {
+		t.Errorf("ended %v, %v", ended, err)
+	}
+	if ended, err := leader.EndWorkers(t.Context()); err != nil || len(ended) > 0 {
+		t.Errorf("ended again %v, %v", ended, err)
+	}
+}
+
+// TestAWorkerEndsAServerWhoseLeaseExpired has no second server that could take over.
+func TestAWorkerEndsAServerWhoseLeaseExpired(t *testing.T) {
+	open := inPostgreSQL(t)
+	leader, worker := open(t), open(t)
+	lead(t, leader, Server{Owner: "a", Address: "a:1"})
+	join(t, worker, Server{Owner: "w", Address: "w:1"})
+	leader.lease.stop() // it no longer renews
+	leader.lease.renewals.Wait()
+	if address, err := worker.Live(t.Context(), leader.Own()); err != nil || address != "a:1" {
+		t.Errorf("the server lives at %q, %v", address, err)
+	}
+	expireProcess(t, worker, leader.Own())
+	if address, err := worker.Live(t.Context(), leader.Own()); err != nil || address != "" {
+		t.Errorf("the server lives at %q, %v", address, err)
+	}
+	if err := write(t, leader, "late"); !errors.Is(err, ErrTakenOver) {
+		t.Errorf("the server writes after its end: %v", err)
+	}
+	if err := write(t, worker, "on"); err != nil {
+		t.Error(err)
+	}
+	lead(t, open(t), Server{Owner: "b", Address: "b:1"})
+}
+
+// TestAWorkerEndsWithTheVersionOfItsServer upgrades the server.
+func TestAWorkerEndsWithTheVersionOfItsServer(t *testing.T) {
+	open := inPostgreSQL(t)
+	leader, worker := open(t), open(t)
+	lead(t, leader, Server{Owner: "a", Version: "1"})
+	join(t, worker, Server{Owner: "w", Version: "1"})
+	leader.Close()
+	lead(t, open(t), Server{Owner: "a", Version: "2"})
+	select {
+	case <-worker.Lost():
+	case <-time.After(time.Minute):
+		t.Fatal("the worker goes on")
+	}
+	if err := worker.Held(); !errors.Is(err, ErrOtherVersion) {
+		t.Errorf("held: %v", err)
+	}
+}
+
+// TestProcessesShareSlots takes slots from two processes. The slots of a process that ends are free.
+func TestProcessesShareSlots(t *testing.T) {
+	open := inPostgreSQL(t)
+	leader, worker := open(t), open(t)
+	lead(t, leader, Server{Owner: "a"})
+	join(t, worker, Server{Owner: "w"})
+	full := func(s *Store) bool {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*slotEvery)
+		defer cancel()
+		release, err := s.TakeSlot(ctx, "config", 2)
+		if err == nil {
+			release()
+		} else if !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		return err != nil
+	}
+	take := func(s *Store, name string) (release func()) {
+		t.Helper()
+		release, err := s.TakeSlot(t.Context(), name, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return release
+	}
+	release := take(leader, "config")
+	take(worker, "config")
+	take(worker, "other")
+	if !full(leader) || !full(worker) {
+		t.Error("a third slot")
+	}
+	release()
+	if full(worker) {
+		t.Error("no slot after a release")
+	}
+	take(leader, "config")
+	expireProcess(t, leader, worker.Own())
+	if _, err := leader.EndWorkers(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if full(leader) {
+		t.Error("the slot of a process that has ended is taken")
+	}
+}
