@@ -39,7 +39,7 @@ func TestFlagsExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	help := ""
-	for _, command := range []string{"server", "probe"} {
+	for _, command := range []string{"server", "worker", "probe"} {
 		out, err := exec.CommandContext(t.Context(), binaries.Path("hykube"), command, "--help").Output()
 		if err != nil {
 			t.Fatal(err)

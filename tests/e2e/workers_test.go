@@ -12,8 +12,8 @@ import (
 
 	"github.com/hykube/hykube/tests/harness"
 	"github.com/hykube/hykube/tests/harness/database"
-	"github.com/hykube/hykube/tests/harness/temporal"
 	"github.com/hykube/hykube/tests/simcloud"
+	"github.com/hykube/hykube/tests/temporal"
 )
 
 // TestWorkersShareAPlan has a server and two workers on one PostgreSQL and one Temporal. They share the steps of a plan. Then one
