@@ -71,6 +71,9 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 	if err := t.findRollouts(ctx, a.Sources); err != nil {
 		return workflows.Published{}, err
 	}
+	if t.outputs, err = a.outputs(ctx, po, t.planned); err != nil {
+		return workflows.Published{}, err
+	}
 	if t.verdict, err = changes.Judge(ctx, a.Sources, po, changes.Judged{}); err != nil {
 		return workflows.Published{}, err
 	}

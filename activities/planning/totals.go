@@ -18,6 +18,7 @@ import (
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/policy"
@@ -57,6 +58,10 @@ type totals struct {
 	// waiting are the reasons why the plan leaves out blocks of Modules; see index.Index.Waiting.
 	waiting   map[string]string
 	obstacles []changes.Obstacle
+	// planned has the indexes of the changes with planned values, at most a little more than maxOutputChanges, and outputs the outputs of
+	// Modules that these change.
+	planned map[lang.Address]int32
+	outputs []v1alpha1.PlanOutput
 	// verdict is the result of the policies for the plan.
 	verdict *policy.Verdict
 	// contributors are those of the changes that an apply would make.
@@ -69,7 +74,7 @@ type totals struct {
 }
 
 func newTotals(key []byte) *totals {
-	return &totals{digest: changes.NewDigest(), contents: &contents{key: key}, referrers: map[string]bool{}, rolled: map[types.UID]*rolled{}}
+	return &totals{digest: changes.NewDigest(), contents: &contents{key: key}, referrers: map[string]bool{}, rolled: map[types.UID]*rolled{}, planned: map[lang.Address]int32{}}
 }
 
 // add adds one change.
@@ -112,6 +117,7 @@ func (t *totals) add(h hashedChange) {
 		t.noteRolled(c)
 	}
 	if !changes.HasNoSteps(c) {
+		t.noteOutput(c)
 		t.steps++
 		t.addContributors(c.Contributors)
 		t.unwritten = t.unwritten || len(c.Contributors) == 0 && c.Action != v1alpha1.ActionRead
@@ -163,7 +169,7 @@ func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 	g := po.Generation
 	s.ObservedGeneration, s.Summary, s.Digest, s.PlannedAt = g, &t.summary, t.digest.String(), changes.Now()
 	t.noteContributors(s)
-	s.Contents, s.WaitsFor, s.Rollouts = t.contents.String(), t.waitsFor, t.rollouts
+	s.Contents, s.WaitsFor, s.Rollouts, s.Outputs = t.contents.String(), t.waitsFor, t.rollouts, t.outputs
 	diags := t.diagnostics()
 	if t.summary.Referrers > 0 {
 		diags = append(diag.Diagnostics{leftOut(po, slices.Sorted(maps.Keys(t.referrers)))}, diags...)

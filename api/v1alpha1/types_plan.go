@@ -169,6 +169,11 @@ type PlanStatus struct {
 	// +listType=map
 	// +listMapKey=uid
 	Rollouts []PlanRollout `json:"rollouts,omitempty"`
+	// Outputs of Modules that the changes change, at most 100. A plan with more than 10,000 changes lists none, and no plan
+	// lists an output of more than 1,000 resources, or one that its requester may not read.
+	// +optional
+	// +listType=atomic
+	Outputs []PlanOutput `json:"outputs,omitempty"`
 	// The decision about the plan. Only the subresource "approval" writes it.
 	// +optional
 	Approval *PlanApproval `json:"approval,omitempty"`
@@ -212,6 +217,27 @@ type PlanStatus struct {
 	// Time at which the last change ended.
 	// +optional
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
+}
+
+// PlanOutput is an output of a Module whose value a plan changes. A value that is sensitive, or too large for the Plan, is
+// omitted.
+type PlanOutput struct {
+	// Name of the Module.
+	Module string `json:"module"`
+	// Name of the output.
+	Name string `json:"name"`
+	// Value before the plan. Omitted if there is none, or if a part of it is not recorded.
+	// +optional
+	Before *JSON `json:"before,omitempty"`
+	// Value after the apply.
+	// +optional
+	After *JSON `json:"after,omitempty"`
+	// True if the value, or a part of it, is known after the apply.
+	// +optional
+	AfterUnknown bool `json:"afterUnknown,omitempty"`
+	// True if the value is sensitive.
+	// +optional
+	Sensitive bool `json:"sensitive,omitempty"`
 }
 
 // PlanReference names a plan.

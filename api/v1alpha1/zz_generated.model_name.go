@@ -236,6 +236,11 @@ func (in PlanObjectsStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlanOutput) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.PlanOutput"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PlanPolicy) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.PlanPolicy"
 }

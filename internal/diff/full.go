@@ -69,6 +69,7 @@ func (f *Full) Close() error {
 	f.write(f.drift.section())
 	f.write(f.drift.recorded(sum.RecordUpdates))
 	f.write([]string{Verdict(f.plan, sum, f.style)})
+	f.write(Outputs(f.plan, f.style))
 	f.write(Rollouts(f.plan))
 	f.write(Policies(f.plan, f.style, 0))
 	return f.w.Flush()

@@ -139,7 +139,7 @@ func (s *Screen) Write(w io.Writer, plan *v1alpha1.Plan) error {
 	}
 	var out []string
 	fit := s.style.Fit
-	below := slices.Concat(Rollouts(plan), Policies(plan, s.style, maxPolicies))
+	below := slices.Concat(Outputs(plan, s.style), Rollouts(plan), Policies(plan, s.style, maxPolicies))
 	if s.whole && s.used+frame+len(s.drift.lines)+len(below) <= s.lines {
 		fit = func(line string) string { return line }
 		out = append(out, s.drift.section()...)
@@ -162,9 +162,16 @@ func (s *Screen) Write(w io.Writer, plan *v1alpha1.Plan) error {
 	return nil
 }
 
+// maxOutputLines is the maximum number of lines about outputs in a folded plan.
+const maxOutputLines = 10
+
 // fold renders a plan that is too long to be rendered in full.
 func (s *Screen) fold(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary) []string {
-	out := slices.Concat([]string{Verdict(plan, sum, s.style)}, Rollouts(plan), Policies(plan, s.style, maxPolicies))
+	outputs := Outputs(plan, s.style)
+	if more := len(outputs) - maxOutputLines; more > 0 {
+		outputs = append(outputs[:maxOutputLines], fmt.Sprintf("  (%s of outputs hidden)", Plural(more, "line")))
+	}
+	out := slices.Concat([]string{Verdict(plan, sum, s.style)}, outputs, Rollouts(plan), Policies(plan, s.style, maxPolicies))
 	out = append(out, "")
 	row := func(sym string, n int32, what string) {
 		if n > 0 {

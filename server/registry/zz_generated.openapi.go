@@ -62,6 +62,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.PlanObjects{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_PlanObjects(ref),
 		v1alpha1.PlanObjectsSpec{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_PlanObjectsSpec(ref),
 		v1alpha1.PlanObjectsStatus{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_PlanObjectsStatus(ref),
+		v1alpha1.PlanOutput{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_PlanOutput(ref),
 		v1alpha1.PlanPolicy{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_PlanPolicy(ref),
 		v1alpha1.PlanPolicyList{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanPolicyList(ref),
 		v1alpha1.PlanPolicyResult{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_PlanPolicyResult(ref),
@@ -2974,6 +2975,64 @@ func schema_hykube_hykube_api_v1alpha1_PlanObjectsStatus(ref common.ReferenceCal
 	}
 }
 
+func schema_hykube_hykube_api_v1alpha1_PlanOutput(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlanOutput is an output of a Module whose value a plan changes. A value that is sensitive, or too large for the Plan, is omitted.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"module": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the Module.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the output.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"before": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Value before the plan. Omitted if there is none, or if a part of it is not recorded.",
+							Ref:         ref(v1alpha1.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"after": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Value after the apply.",
+							Ref:         ref(v1alpha1.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"afterUnknown": {
+						SchemaProps: spec.SchemaProps{
+							Description: "True if the value, or a part of it, is known after the apply.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"sensitive": {
+						SchemaProps: spec.SchemaProps{
+							Description: "True if the value is sensitive.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"module", "name"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.JSON{}.OpenAPIModelName()},
+	}
+}
+
 func schema_hykube_hykube_api_v1alpha1_PlanPolicy(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -4196,6 +4255,25 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 							},
 						},
 					},
+					"outputs": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Outputs of Modules that the changes change, at most 100. A plan with more than 10,000 changes lists none, and no plan lists an output of more than 1,000 resources, or one that its requester may not read.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.PlanOutput{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"approval": {
 						SchemaProps: spec.SchemaProps{
 							Description: "The decision about the plan. Only the subresource \"approval\" writes it.",
@@ -4311,7 +4389,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.AutomaticApproval{}.OpenAPIModelName(), v1alpha1.Contributor{}.OpenAPIModelName(), v1alpha1.Diagnostic{}.OpenAPIModelName(), v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.PlanApproval{}.OpenAPIModelName(), v1alpha1.PlanCancel{}.OpenAPIModelName(), v1alpha1.PlanPolicyResult{}.OpenAPIModelName(), v1alpha1.PlanProgress{}.OpenAPIModelName(), v1alpha1.PlanReference{}.OpenAPIModelName(), v1alpha1.PlanRollout{}.OpenAPIModelName(), v1alpha1.PlanRuns{}.OpenAPIModelName(), v1alpha1.PlanStack{}.OpenAPIModelName(), v1alpha1.PlanSummary{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.MicroTime{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			v1alpha1.AutomaticApproval{}.OpenAPIModelName(), v1alpha1.Contributor{}.OpenAPIModelName(), v1alpha1.Diagnostic{}.OpenAPIModelName(), v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.PlanApproval{}.OpenAPIModelName(), v1alpha1.PlanCancel{}.OpenAPIModelName(), v1alpha1.PlanOutput{}.OpenAPIModelName(), v1alpha1.PlanPolicyResult{}.OpenAPIModelName(), v1alpha1.PlanProgress{}.OpenAPIModelName(), v1alpha1.PlanReference{}.OpenAPIModelName(), v1alpha1.PlanRollout{}.OpenAPIModelName(), v1alpha1.PlanRuns{}.OpenAPIModelName(), v1alpha1.PlanStack{}.OpenAPIModelName(), v1alpha1.PlanSummary{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.MicroTime{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 
