@@ -111,7 +111,7 @@ func (s *Store) Lead(ctx context.Context, own Server, waiting func(reason string
 			s.lease.renewed.Store(&begun)
 			break
 		}
-		waiting(fmt.Sprintf("the server %s serves the database", holder))
+		waiting(fmt.Sprintf("the server %s uses the database", holder))
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

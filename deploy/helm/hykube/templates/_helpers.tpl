@@ -25,7 +25,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{- define "hykube.selector" -}}
 {{ include "hykube.identity" . }}
-app.kubernetes.io/component: server
+app.kubernetes.io/component: {{ default "server" .component }}
 {{- end }}
 
 {{- define "hykube.identity" -}}
