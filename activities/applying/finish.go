@@ -2,6 +2,7 @@ package applying
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,8 +10,12 @@ import (
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/workflows"
+
+	"github.com/zclconf/go-cty/cty"
 )
 
 // Finish records the outcome of a plan's apply, on the plan and on the changes that were not attempted.
@@ -44,9 +49,10 @@ func (a *Applier) Finish(ctx context.Context, f workflows.Finish) (workflows.Fin
 	}
 	counts := work.Progress()
 	o := outcomeOf(po, work, stale, cancelled, begun)
+	failed := a.checks(ctx, po, work)
 	err = a.Plans.UpdateStatus(ctx, f.Plan.Namespace, f.Plan.Name, workflows.ObjectUID(f.Plan), func(s *v1alpha1.PlanStatus) {
 		c, g, applied := &s.Conditions, po.Generation, o.name == workflows.OutcomeApplied
-		s.Progress, s.PausedUntil = &counts, nil
+		s.Progress, s.PausedUntil, s.Checks = &counts, nil, failed
 		if s.FinishedAt == nil { // an earlier attempt may have written it
 			s.FinishedAt = changes.Now()
 		}
@@ -65,6 +71,30 @@ func (a *Applier) Finish(ctx context.Context, f workflows.Finish) (workflows.Fin
 		finished.NotMade = addNotMade(finished.NotMade, &work.Changes[i])
 	}
 	return finished, err
+}
+
+// checks evaluates the check blocks of the Modules that a plan changed with the recorded values, and returns what does not hold. The
+// apply is over, so an error is only logged.
+func (a *Applier) checks(ctx context.Context, po *v1alpha1.Plan, work *changes.Stored) (failed diag.Diagnostics) {
+	if a.Index == nil || po.Spec.Destroy {
+		return nil
+	}
+	names, err := a.Index.CheckedModules(ctx, po.Namespace)
+	names = slices.DeleteFunc(names, func(name string) bool {
+		return !slices.ContainsFunc(work.Changes, func(c changes.StoredChange) bool { return c.Object.Set == name && v1alpha1.InModule(c.Object.Name) })
+	})
+	if err == nil && len(names) > 0 {
+		s := a.NewScope(po, po.Namespace, func(lang.Address) (cty.Value, bool) { return cty.NilVal, false })
+		for _, name := range names {
+			diags, cerr := s.Checks(ctx, name)
+			failed, err = append(failed, diags...), errors.Join(err, cerr)
+		}
+		err = errors.Join(err, s.Close(context.WithoutCancel(ctx)))
+	}
+	if err != nil {
+		a.Logger.Warn("evaluate the check blocks after an apply", "namespace", po.Namespace, "plan", po.Name, "error", err)
+	}
+	return diag.Limit(failed)
 }
 
 // outcome is the outcome of an apply, with the reason and the message of the plan's conditions.

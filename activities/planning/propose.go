@@ -64,6 +64,9 @@ func (a *Planner) Propose(ctx context.Context, in workflows.Propose) (result wor
 	ctx, done := a.Cancels.UntilCancelled(ctx, in.Plan)
 	defer done()
 	err = pr.planAll(ctx, in.Whole)
+	if err == nil && pr.errors == 0 {
+		err = pr.check(ctx)
+	}
 	switch {
 	case errors.Is(context.Cause(ctx), changes.ErrCancelled):
 		return workflows.Proposed{}, nil // Publish reports the cancel

@@ -205,6 +205,11 @@ type PlanStatus struct {
 	// +optional
 	// +listType=atomic
 	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
+	// Assertions in check blocks of Modules that do not hold, as warnings: with the planned values, and after an apply with the recorded
+	// ones. The limits are those of the diagnostics.
+	// +optional
+	// +listType=atomic
+	Checks []Diagnostic `json:"checks,omitempty"`
 	// The workflow runs that made and applied the plan.
 	// +optional
 	Runs *PlanRuns `json:"runs,omitempty"`

@@ -1834,6 +1834,11 @@ func (in *PlanStatus) DeepCopyInto(out *PlanStatus) {
 		*out = make([]Diagnostic, len(*in))
 		copy(*out, *in)
 	}
+	if in.Checks != nil {
+		in, out := &in.Checks, &out.Checks
+		*out = make([]Diagnostic, len(*in))
+		copy(*out, *in)
+	}
 	if in.Runs != nil {
 		in, out := &in.Runs, &out.Runs
 		*out = new(PlanRuns)

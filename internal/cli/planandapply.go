@@ -187,7 +187,7 @@ func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, screen *diff.S
 	}
 	// The plan's diagnostics repeat those of its changes.
 	s.printed = map[v1alpha1.Diagnostic]bool{}
-	for _, d := range append(slices.Clone(p.Status.Diagnostics), errs...) {
+	for _, d := range slices.Concat(p.Status.Diagnostics, errs, p.Status.Checks) {
 		if !s.printed[d] {
 			s.printed[d] = true
 			fmt.Fprint(s.ErrOut, s.diagnostic(d))

@@ -221,10 +221,10 @@ func summaryText(s *v1alpha1.PlanSummary) string {
 // failures prints the failed and the running changes.
 func (o *statusOptions) failures(ctx context.Context, p *v1alpha1.Plan) error {
 	if p.Status.Progress == nil {
-		o.printTogether(o.Out, p.Status.Diagnostics, nil)
+		o.printTogether(o.Out, slices.Concat(p.Status.Diagnostics, p.Status.Checks), nil)
 		return nil
 	}
-	diagnostics, failed := slices.Clone(p.Status.Diagnostics), map[int32]*v1alpha1.PlanChange{}
+	diagnostics, failed := slices.Concat(p.Status.Diagnostics, p.Status.Checks), map[int32]*v1alpha1.PlanChange{}
 	byState := map[v1alpha1.ChangeState][]string{}
 	var left, halves []string
 	var notTried []skipped

@@ -58,6 +58,7 @@ func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *endin
 	if !ready(p) {
 		o.diagnostics = append(o.diagnostics, p.Status.Diagnostics...)
 	}
+	o.diagnostics = append(o.diagnostics, p.Status.Checks...)
 	s.printTogether(s.ErrOut, o.diagnostics, s.failedInstances(how.changes))
 	s.list(s.ErrOut, "Blocked, and not changed:", o.blocked)
 	s.list(s.ErrOut, "Destroyed and not created again:", o.destroyed)

@@ -380,6 +380,22 @@ func (x *Index) ObservedModules(ctx context.Context, namespace string) (out []Ob
 	return out, nil
 }
 
+// CheckedModules refreshes the Modules and returns the names of those of a namespace with check blocks, sorted.
+func (x *Index) CheckedModules(ctx context.Context, namespace string) (names []string, err error) {
+	unlock, err := x.lockFreshObjects(ctx)
+	defer unlock()
+	ns := x.namespaces[namespace]
+	if err != nil || ns == nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(ns.modules)) {
+		if m := ns.modules[name].Module; m != nil && m.Expansion != nil && m.Expansion.HasChecks() {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
 // Waiting refreshes the index and returns the reasons why blocks and modules of the Modules of a namespace have no instances yet, by their
 // addresses.
 func (x *Index) Waiting(ctx context.Context, namespace string) (map[string]string, error) {

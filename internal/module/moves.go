@@ -207,20 +207,30 @@ func (v *Values) evaluated(t Target, each *lang.Instance) (Target, diag.Diagnost
 	return t, diags
 }
 
-// Checks evaluates the check blocks of all modules. An assertion that is false is a warning.
+// HasChecks reports whether a module has a check block.
+func (x *Expansion) HasChecks() bool {
+	return slices.ContainsFunc(x.Instances, func(i *Instance) bool { return len(i.Config.Checks) > 0 })
+}
+
+// Checks evaluates the check blocks of all modules. An assertion that is false, or whose value is not known, is a warning, and so is
+// an error in it. Each has the address of its check.
 func (v *Values) Checks() diag.Diagnostics {
 	outer := v.diags
-	v.diags = nil
+	var found diag.Diagnostics
 	for _, i := range v.x.Instances {
 		for _, name := range sortedKeys(i.Config.Checks) {
-			v.assert(&named{}, i.Config.Checks[name].Assertions, i, "Check block assertion failed")
+			v.diags = nil
+			for _, c := range v.assert(&named{}, i.Config.Checks[name].Assertions, i, "Check block assertion failed") {
+				v.diags = append(v.diags, c.Condition.problem("Check block assertion known after apply",
+					"The condition could not be evaluated at this time, a result will be known when this plan is applied."))
+			}
+			for _, d := range v.diags {
+				d.Severity, d.Address = v1alpha1.SeverityWarning, i.Path+".check."+name
+				found = append(found, d)
+			}
 		}
 	}
-	found := v.diags
 	v.diags = outer
-	for k := range found {
-		found[k].Severity = v1alpha1.SeverityWarning
-	}
 	return found
 }
 

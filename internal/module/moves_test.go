@@ -215,7 +215,8 @@ check "size" {
 }
 `), nil, nil)
 	diags := x.Values(nothing).Checks()
-	if len(diags) != 1 || diag.HasErrors(diags) || !strings.HasPrefix(report(diags), "main.tf:7:21 Check block assertion failed: n is 3") {
+	if len(diags) != 2 || diag.HasErrors(diags) || !strings.HasPrefix(report(diags), "main.tf:7:21 Check block assertion failed: n is 3") ||
+		!strings.Contains(report(diags), "main.tf:11:21 Check block assertion known after apply") || diags[0].Address != "module.shop.check.size" {
 		t.Errorf("got %s", report(diags))
 	}
 	if b := x.Root.Config.Blocks[BlockID{"data", "sim_y", "probe"}]; b == nil || b.Check != "size" {

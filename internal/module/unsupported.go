@@ -39,7 +39,9 @@ func (u *unsupported) config(c *Config) {
 		u.block(b)
 	}
 	for _, k := range c.Checks {
-		u.add(k.Range, "A Module cannot have check blocks yet. Use preconditions and postconditions of resources and outputs.")
+		for _, a := range k.Assertions {
+			u.pure(a.Condition)
+		}
 	}
 	for _, p := range c.Providers {
 		if p.ForEach != nil {
@@ -81,6 +83,8 @@ func (u *unsupported) block(b *Block) {
 	switch {
 	case b.Mode == v1alpha1.ModeEphemeral:
 		u.add(b.Range, "A Module cannot have ephemeral resources yet.")
+	case b.Check != "":
+		u.add(b.Range, "A check block of a Module cannot have a data source yet. Put the data source outside of the check block.")
 	case b.Mode == v1alpha1.ModeAction || len(l.Triggers) > 0:
 		u.add(b.Range, "A Module cannot have actions and action triggers yet.")
 	case b.Provider != nil && b.Provider.Key != nil:

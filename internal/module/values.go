@@ -395,14 +395,20 @@ func (d *Variable) problem(argument *Expr, summary, format string, args ...any) 
 	return argument.problem(summary, format, args...)
 }
 
-// assert evaluates the conditions of a value, and reports those that are false.
-func (v *Values) assert(of *named, conditions []Condition, i *Instance, summary string) {
+// assert evaluates the conditions of a value, and reports those that are false. It returns those whose value is not known.
+func (v *Values) assert(of *named, conditions []Condition, i *Instance, summary string) (unknown []Condition) {
 	for _, c := range conditions {
 		result, diags := v.evaluateTracked(c.Condition, i, nil)
 		of.use(result)
 		v.diags = append(v.diags, diags...)
 		ok, _ := result.value.Unmark()
-		if diag.HasErrors(diags) || !ok.IsKnown() || ok.Type() != cty.Bool || ok.True() {
+		switch {
+		case diag.HasErrors(diags):
+			continue
+		case !ok.IsKnown():
+			unknown = append(unknown, c)
+			continue
+		case ok.Type() != cty.Bool || ok.True():
 			continue
 		}
 		evaluated, diags := v.evaluateTracked(c.Message, i, nil)
@@ -414,6 +420,7 @@ func (v *Values) assert(of *named, conditions []Condition, i *Instance, summary 
 		}
 		v.diags = append(v.diags, c.Condition.problem(summary, "%s", text))
 	}
+	return unknown
 }
 
 func (v *Values) output(i *Instance, d *Output) *named {

@@ -213,13 +213,14 @@ resource "test_thing" "b" { count = var.n }`, func(s *v1alpha1.ModuleSpec) {
 			"the instances of module.net.test_thing.b depend on secret.db, and the count or for_each of a Module can depend only on resources and data sources"},
 		"a file that does not exist": {netFiles, func(s *v1alpha1.ModuleSpec) { s.Source.Items = []v1alpha1.ModuleItem{{Key: "x.tf", Path: "x.tf"}} }, `has no key "x.tf"`},
 		"an ephemeral resource":      {`ephemeral "test_token" "a" {}`, nil, "main.tf:1:1: Not supported yet: A Module cannot have ephemeral resources yet"},
-		"a check": {`
+		"a data source in a check": {`
 check "up" {
+  data "test_thing" "a" {}
   assert {
     condition     = true
     error_message = "x"
   }
-}`, nil, "main.tf:2:1: Not supported yet: A Module cannot have check blocks yet"},
+}`, nil, "main.tf:3:3: Not supported yet: A check block of a Module cannot have a data source yet"},
 		"a value that the module does not accept": {`
 variable "n" {
   default = 1

@@ -85,6 +85,39 @@ func (s *Scope) valuesOf(ctx context.Context, m *resourceset.Module) *moduleValu
 	return out
 }
 
+// Checks evaluates the check blocks of a Module. What does not hold, and what cannot be evaluated, is a warning.
+func (s *Scope) Checks(ctx context.Context, name string) (diag.Diagnostics, error) {
+	m, err := s.moduleOf(ctx, lang.Address{Module: v1alpha1.ModulePath("", name, nil)})
+	if _, absent := errors.AsType[*AbsentError](err); absent {
+		return nil, nil // the plan says so
+	}
+	if err != nil || m.Deleting != nil || !m.Expansion.HasChecks() {
+		return nil, err
+	}
+	inside, err := s.writtenToo(ctx, store.Written{Kind: "Module", Namespace: m.Namespace, Name: m.Name})
+	if err != nil {
+		return nil, err
+	}
+	values := inside.valuesOf(ctx, m)
+	diags := values.Checks()
+	_, absent := errors.AsType[*AbsentError](values.err)
+	switch {
+	case values.err == nil:
+	case absent || IsForbidden(values.err):
+		diags = append(diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityWarning, Address: v1alpha1.ModulePath("", name, nil),
+			Summary: "Check block cannot be evaluated", Detail: diag.Sentence(values.err.Error())})
+	default:
+		if f, ok := errors.AsType[*diag.Failure](values.err); !ok || len(f.Diagnostics) == 0 {
+			return nil, values.err
+		}
+		for _, d := range diag.Of(values.err) {
+			d.Severity = v1alpha1.SeverityWarning
+			diags = append(diags, d)
+		}
+	}
+	return s.MaskAll(diags), nil
+}
+
 // failure returns the errors of the evaluation.
 func (v *moduleValues) failure() error {
 	if v.err != nil {

@@ -298,3 +298,34 @@ func TestOutputsHaveTheWritersOfTheParts(t *testing.T) {
 		t.Errorf("written by %s, %v; want ann eve", got, err)
 	}
 }
+
+// TestChecksRevealNoSecrets evaluates a check block whose message has a secret. Those who wrote the files need the right to it, and so
+// does the requester.
+func TestChecksRevealNoSecrets(t *testing.T) {
+	const files = `
+variable "password" { sensitive = true }
+check "password" {
+  assert {
+    condition     = nonsensitive(var.password) == "other"
+    error_message = "It is ${nonsensitive(var.password)}."
+  }
+}`
+	for forbidden, want := range map[string]string{"": "It is s3cret.", "eve!team/secrets/db": "eve", "team/secrets/db": `may not read "db" of secrets`} {
+		w := activitiestest.NewWorld(t)
+		w.Data["secrets/team/db"] = map[string][]byte{"password": []byte("s3cret")}
+		withModule(t, w, "shop", files, map[string]string{"password": "${secret.db.password}"})
+		w.Wrote = map[store.Written]store.Writers{
+			{Kind: "Module", Namespace: "team", Name: "shop"}:       {Files: "shop-tf"},
+			{Kind: "ConfigMap", Namespace: "team", Name: "shop-tf"}: {List: []v1alpha1.Contributor{{Identity: v1alpha1.Identity{Username: "eve"}}}},
+		}
+		w.Forbidden[forbidden] = true
+		diags, err := w.NewScope(w.Plan(), "team", nil).Checks(t.Context(), "shop")
+		text := ""
+		for _, d := range diags {
+			text += d.Detail + "\n"
+		}
+		if err != nil || diag.HasErrors(diags) || !strings.Contains(text, want) || forbidden != "" && strings.Contains(text, "s3cret") {
+			t.Errorf("without the right to %q: %v, %s; want %s", forbidden, err, text, want)
+		}
+	}
+}

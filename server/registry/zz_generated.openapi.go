@@ -4361,6 +4361,25 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 							},
 						},
 					},
+					"checks": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Assertions in check blocks of Modules that do not hold, as warnings: with the planned values, and after an apply with the recorded ones. The limits are those of the diagnostics.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.Diagnostic{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"runs": {
 						SchemaProps: spec.SchemaProps{
 							Description: "The workflow runs that made and applied the plan.",
