@@ -13,6 +13,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/provider"
+	"github.com/hykube/hykube/internal/provider/contain"
 	"github.com/hykube/hykube/internal/provider/protocol"
 	"github.com/hykube/hykube/internal/schema"
 
@@ -82,7 +83,7 @@ func (p *moody) ReadDataSource(_ context.Context, r *tfprotov6.ReadDataSourceReq
 
 // newMoody returns a scenario with the provider, which is called as a plugin is.
 func newMoody(t *testing.T) (*crashScenario, *moody) {
-	sc, inner := newSharedIDs(t)
+	sc, inner := newSharedIDs(t, contain.Grants{})
 	p := &moody{sharedIDs: inner, clock: &schema.Schema{Block: &schema.Block{Attributes: []*schema.Attribute{{Name: "now", Type: cty.String, Computed: true}}}}}
 	installMoody(sc, p, "1.0.0")
 	sc.zone("ours")

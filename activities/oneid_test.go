@@ -10,6 +10,7 @@ import (
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/provider"
+	"github.com/hykube/hykube/internal/provider/contain"
 	"github.com/hykube/hykube/internal/schema"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -19,7 +20,7 @@ import (
 )
 
 // sharedIDs is a provider whose IDs name several resources. Its types resemble random_password, time_static, an object of a
-// bucket, and a project with a number that is also imported by its path.
+// bucket, and a project with a number that is also imported by its path. A ticket resembles a password without secrets.
 type sharedIDs struct {
 	tfprotov6.ProviderServer
 	t     *testing.T
@@ -40,6 +41,7 @@ func sharedIDsSchema() *schema.Provider {
 	}
 	return &schema.Provider{Config: &schema.Schema{Block: &schema.Block{}}, Resources: map[string]*schema.Schema{
 		"test_password": of(text("length"), &schema.Attribute{Name: "hash", Type: cty.String, Computed: true, Sensitive: true}, &schema.Attribute{Name: "result", Type: cty.String, Computed: true, Sensitive: true}),
+		"test_ticket":   of(&schema.Attribute{Name: "code", Type: cty.String, Computed: true}),
 		"test_stamp":    of(text("at")),
 		"test_blob":     of(text("bucket"), text("key"), &schema.Attribute{Name: "etag", Type: cty.String, Computed: true}),
 		"test_project":  of(text("name"), &schema.Attribute{Name: "path", Type: cty.String, Computed: true}),
@@ -96,6 +98,8 @@ func (s *sharedIDs) ImportResourceState(_ context.Context, r *tfprotov6.ImportRe
 	case "test_password":
 		s.salts++
 		texts = map[string]string{"id": "none", "length": fmt.Sprint(len(r.ID)), "result": r.ID, "hash": fmt.Sprint("salt-", s.salts)}
+	case "test_ticket":
+		texts = map[string]string{"id": "none", "code": r.ID}
 	case "test_stamp":
 		texts = map[string]string{"id": r.ID, "at": r.ID}
 	case "test_blob":
@@ -134,13 +138,13 @@ func (s *sharedIDs) ApplyResourceChange(_ context.Context, r *tfprotov6.ApplyRes
 		return &tfprotov6.ApplyResourceChangeResponse{NewState: r.PlannedState}, nil
 	}
 	s.made++
-	texts := map[string]string{"result": fmt.Sprint("made-", s.made), "etag": fmt.Sprint(s.made)}
+	texts := map[string]string{"result": fmt.Sprint("made-", s.made), "code": fmt.Sprint("made-", s.made), "etag": fmt.Sprint(s.made)}
 	for name, a := range v.AsValueMap() {
 		if a.IsKnown() && !a.IsNull() {
 			texts[name] = a.AsString()
 		}
 	}
-	texts["id"] = map[string]string{"test_password": "none", "test_stamp": texts["at"], "test_blob": texts["key"], "test_project": "7"}[r.TypeName]
+	texts["id"] = map[string]string{"test_password": "none", "test_ticket": "none", "test_stamp": texts["at"], "test_blob": texts["key"], "test_project": "7"}[r.TypeName]
 	texts["path"] = s.paths[texts["id"]]
 	known := map[string]string{}
 	for _, a := range s.types[r.TypeName].Block.Attributes {
@@ -149,10 +153,10 @@ func (s *sharedIDs) ApplyResourceChange(_ context.Context, r *tfprotov6.ApplyRes
 	return &tfprotov6.ApplyResourceChangeResponse{NewState: s.state(r.TypeName, known)}, nil
 }
 
-// newSharedIDs returns a scenario with the provider.
-func newSharedIDs(t *testing.T) (*crashScenario, *sharedIDs) {
+// newSharedIDs returns a scenario with the provider. Its resources are only values, unless it has grants.
+func newSharedIDs(t *testing.T, grants contain.Grants) (*crashScenario, *sharedIDs) {
 	sc, of := newCrashScenario(t), sharedIDsSchema()
-	sc.Catalog.Put(catalog.Entry{Name: "test", Schema: of, Package: provider.Package{Version: "1.0.0"}})
+	sc.Catalog.Put(catalog.Entry{Name: "test", Schema: of, Package: provider.Package{Version: "1.0.0", Grants: grants}})
 	s := &sharedIDs{t: t, types: of.Resources, paths: map[string]string{}}
 	sc.provides = func(provider.Configuration) tfprotov6.ProviderServer { return s }
 	configure(sc.World, "ops")
@@ -189,15 +193,19 @@ func TestAnImportBesideASharedID(t *testing.T) {
 		forbidden  bool
 		want, lack string
 	}{
-		"a password beside one":       {theirs: map[string]m{"test-password/x": {"length": "8"}}, kind: "test-password", id: "secretpw1", spec: m{"length": "9"}},
-		"a password beside an import": {theirs: map[string]m{"test-password/x": {"length": "8"}}, edit: func(i *ledger.Instance) { i.Created = false }, kind: "test-password", id: "secretpw1", spec: m{"length": "9"}},
-		"a password of another account": {theirs: map[string]m{"test-password/x": {"length": "8"}}, edit: func(i *ledger.Instance) { i.Configuration.Arguments = "other" },
-			kind: "test-password", id: "secretpw1", spec: m{"length": "9"}, want: "Error Resource is managed already", lack: "ProviderConfigs reach"},
-		"a password by its ID": {theirs: map[string]m{"test-password/x": {"length": "8"}}, kind: "test-password", id: "none", spec: m{"length": "4"}, want: "Error Resource is managed already"},
-		"a stamp beside one":   {theirs: map[string]m{"test-stamp/x": {"at": "t"}}, kind: "test-stamp", id: "t", spec: m{"at": "t"}, want: "Error Resource is managed already", lack: "ProviderConfigs reach"},
-		"a stamp beside two, with the right": {theirs: map[string]m{"test-stamp/x": {"at": "t"}, "test-stamp/y": {"at": "t"}}, kind: "test-stamp", id: "t", spec: m{"at": "t"},
+		"a value, a password beside one":       {theirs: map[string]m{"test-password/x": {"length": "8"}}, kind: "test-password", id: "secretpw1", spec: m{"length": "9"}},
+		"a value, a password by its ID":        {theirs: map[string]m{"test-password/x": {"length": "8"}}, forbidden: true, kind: "test-password", id: "none", spec: m{"length": "4"}},
+		"a value, a stamp beside one":          {theirs: map[string]m{"test-stamp/x": {"at": "t"}}, forbidden: true, kind: "test-stamp", id: "t", spec: m{"at": "t"}},
+		"a password":                           {theirs: map[string]m{"test-password/x": {"length": "8"}}, kind: "test-password", id: "secretpw1", spec: m{"length": "9"}, want: "Error Resource is managed already"},
+		"a ticket beside one":                  {theirs: map[string]m{"test-ticket/x": {}}, kind: "test-ticket", id: "mine", want: "", spec: m{}},
+		"a ticket beside an import":            {theirs: map[string]m{"test-ticket/x": {}}, edit: func(i *ledger.Instance) { i.Created = false }, kind: "test-ticket", id: "mine", spec: m{}},
+		"a ticket of another account":          {theirs: map[string]m{"test-ticket/x": {}}, edit: func(i *ledger.Instance) { i.Configuration.Arguments = "other" }, kind: "test-ticket", id: "mine", spec: m{}, want: "Error Resource is managed already", lack: "ProviderConfigs reach"},
+		"a ticket by its ID":                   {theirs: map[string]m{"test-ticket/x": {}}, kind: "test-ticket", id: "none", spec: m{}, want: "Error Resource is managed already"},
+		"a stamp beside one":                   {theirs: map[string]m{"test-stamp/x": {"at": "t"}}, kind: "test-stamp", id: "t", spec: m{"at": "t"}, want: "Error Resource is managed already", lack: "ProviderConfigs reach"},
+		"a stamp beside two with equal values": {theirs: map[string]m{"test-stamp/x": {"at": "t"}, "test-stamp/y": {"at": "t"}}, kind: "test-stamp", id: "t", spec: m{"at": "t"}, want: "Error Resource is managed already"},
+		"a blob like one of two, with the right": {theirs: map[string]m{"test-blob/x": blob("b1"), "test-blob/y": blob("b3")}, kind: "test-blob", id: "b1/index.html", spec: blob("b1"),
 			want: "Warning Resource is managed already", lack: "ProviderConfig"},
-		"a stamp beside two, without it": {theirs: map[string]m{"test-stamp/x": {"at": "t"}, "test-stamp/y": {"at": "t"}}, forbidden: true, kind: "test-stamp", id: "t", spec: m{"at": "t"},
+		"a blob like one of two, without it": {theirs: map[string]m{"test-blob/x": blob("b1"), "test-blob/y": blob("b3")}, forbidden: true, kind: "test-blob", id: "b1/index.html", spec: blob("b1"),
 			want: `Error Resource is managed already: An object of another namespace, which you may not read, manages a resource with the same ID or identity. Other resources of its namespace have that ID, too`},
 		"a blob beside one": {theirs: map[string]m{"test-blob/x": blob("b1")}, kind: "test-blob", id: "b2/index.html", spec: blob("b2"), want: "Error Resource is managed already"},
 		"a blob beside two": {theirs: map[string]m{"test-blob/x": blob("b1"), "test-blob/y": blob("b3")}, kind: "test-blob", id: "b2/index.html", spec: blob("b2")},
@@ -210,7 +218,11 @@ func TestAnImportBesideASharedID(t *testing.T) {
 		"a project by its new path": {theirs: map[string]m{"test-project/x": {"name": "n"}}, kind: "test-project", id: "new/p", spec: m{"name": "n"}, want: "Error Resource is managed already"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sc, cloud := newSharedIDs(t)
+			grants := contain.Grants{ReadPaths: []string{"/account"}}
+			if strings.HasPrefix(name, "a value, ") {
+				grants = contain.Grants{}
+			}
+			sc, cloud := newSharedIDs(t, grants)
 			cloud.paths["7"] = "old/p"
 			for object, spec := range tc.theirs {
 				sc.put(object, spec, nil)
@@ -247,14 +259,14 @@ func TestAnImportBesideASharedID(t *testing.T) {
 
 // TestTwoObjectsOfAPlanImportWithOneID imports two passwords in one plan, and then a third one. Their IDs are equal.
 func TestTwoObjectsOfAPlanImportWithOneID(t *testing.T) {
-	sc, _ := newSharedIDs(t)
+	sc, _ := newSharedIDs(t, contain.Grants{})
 	sc.put("test-password/a", m{"length": "9"}, imports("secretpw1"))
 	sc.put("test-password/b", m{"length": "9"}, imports("secretpw2"))
 	sc.apply()
 	sc.put("test-password/c", m{"length": "9"}, imports("secretpw3"))
 	po := sc.apply()
 	for _, name := range []string{"a", "b", "c"} {
-		if rec := sc.recordOf("test-password/" + name); !rec.Exists() || rec.Created || rec.NamedBy != "result" {
+		if rec := sc.recordOf("test-password/" + name); !rec.Exists() || rec.Created || rec.NamedBy != "" {
 			t.Errorf("%s: created %t, named by %q: %s", name, rec.Created, rec.NamedBy, sc.said(po))
 		}
 	}
@@ -264,20 +276,26 @@ func TestTwoObjectsOfAPlanImportWithOneID(t *testing.T) {
 func TestADestroyBesideASharedID(t *testing.T) {
 	const warning = "Another object manages the same infrastructure"
 	for name, tc := range map[string]struct {
-		kind  string
-		spec  func(i int) m
-		edit  func(*ledger.Instance)
-		plan  v1alpha1.PlanSpec
-		warns bool
+		kind   string
+		spec   func(i int) m
+		edit   func(*ledger.Instance)
+		plan   v1alpha1.PlanSpec
+		values bool
+		warns  bool
 	}{
-		"passwords": {kind: "test-password", spec: func(int) m { return m{"length": "8"} }},
-		"stamps":    {kind: "test-stamp", spec: func(int) m { return m{"at": "t"} }},
+		"passwords": {kind: "test-password", spec: func(int) m { return m{"length": "8"} }, values: true},
+		"stamps":    {kind: "test-stamp", spec: func(int) m { return m{"at": "t"} }, plan: v1alpha1.PlanSpec{Refresh: v1alpha1.RefreshNone}, values: true},
+		"tickets":   {kind: "test-ticket", spec: func(int) m { return m{} }},
 		"blobs":     {kind: "test-blob", spec: func(i int) m { return m{"bucket": fmt.Sprint("b", i), "key": "k"} }},
 		"imported":  {kind: "test-blob", spec: func(i int) m { return m{"bucket": fmt.Sprint("b", i), "key": "k"} }, edit: func(i *ledger.Instance) { i.Created = false }, warns: true},
 		"not read":  {kind: "test-blob", spec: func(i int) m { return m{"bucket": fmt.Sprint("b", i), "key": "k"} }, plan: v1alpha1.PlanSpec{Refresh: v1alpha1.RefreshNone}, warns: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sc, _ := newSharedIDs(t)
+			grants := contain.Grants{ReadPaths: []string{"/account"}}
+			if tc.values {
+				grants = contain.Grants{}
+			}
+			sc, _ := newSharedIDs(t, grants)
 			const n = 5
 			for i := range n {
 				sc.put(fmt.Sprintf("%s/x%d", tc.kind, i), tc.spec(i), nil)

@@ -15,6 +15,7 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/ledger/ledgertest"
 	"github.com/hykube/hykube/internal/provider"
+	"github.com/hykube/hykube/internal/provider/contain"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/internal/scope"
@@ -69,7 +70,8 @@ func NewWorld(t *testing.T) *World {
 		Data: map[string]map[string][]byte{}, Forbidden: map[string]bool{}, Provider: newFake(t),
 	}
 	c := catalog.New(nil)
-	c.Put(catalog.Entry{Name: "test", Schema: Schema()})
+	// The grant makes the resources more than values; see query.ReachesNothing.
+	c.Put(catalog.Entry{Name: "test", Schema: Schema(), Package: provider.Package{Grants: contain.Grants{ReadPaths: []string{"/cloud"}}}})
 	w.Sources = &scope.Sources{
 		Objects: FakeObjects{w}, Configs: FakeConfigs{w}, Access: FakeAccess{w}, Policies: FakePolicies{w}, Catalog: c,
 		Processes: ledger.Alone(),

@@ -38,6 +38,9 @@ type OtherOwner struct {
 // change, or the change needs a right to them. state is that of the import, or the recorded one if the ProviderConfig
 // has other arguments than before. pending are owners that are not recorded yet. The caller refreshes the index before.
 func OtherOwners(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalog.Entry, state *ledger.State, pending ...query.Owner) ([]OtherOwner, error) {
+	if query.ReachesNothing(e) {
+		return nil, nil // its resources are only values, and two objects may have the same one
+	}
 	identity, id := state.IdentityText(), state.ID()
 	own := func(ref v1alpha1.ObjectReference) bool {
 		return ref.UID == c.Object.UID || ref.UID == c.Preconditions.Owner || c.Preconditions.From != nil && ref.UID == c.Preconditions.From.UID
@@ -97,7 +100,7 @@ func compare(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalo
 	other := &OtherOwner{Owner: own, Same: own.Is(e, c.Type)}
 	switch {
 	case importing && other.Same && sameAccount && !own.OtherIdentity(identity) && own.HasExactly(identity, state.ID()):
-		if other.Shared = shared(e, state, own, all); !other.Shared {
+		if other.Shared = shared(state, own, all); !other.Shared {
 			return other, nil
 		}
 		if differs(e, state, own) {
@@ -112,11 +115,11 @@ func compare(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalo
 
 // shared reports whether the owners in the namespace of an owner prove that several resources have its ID in the account that a
 // state is from. Those who write in another namespace cannot prove it.
-func shared(e catalog.Entry, state *ledger.State, own query.Owner, all []query.Owner) bool {
+func shared(state *ledger.State, own query.Owner, all []query.Owner) bool {
 	if state.IdentityText() != "" || !state.Configuration.Same(own.Configuration) {
 		return false
 	}
-	sharing := query.NewSharing(e, own.State)
+	sharing := query.NewSharing(own.State)
 	return slices.ContainsFunc(all, func(o query.Owner) bool { return o.Object.Namespace == own.Object.Namespace && sharing.Proves(o) })
 }
 

@@ -23,15 +23,18 @@ type sharedID struct {
 // imported the same resource at once.
 //
 // If the provider returned the recorded values, the resource is still the recorded one. Then no object manages it, too, because of
-// an ID that is known to name several resources.
+// an ID that is known to name several resources. Nor does one whose resources are only values.
 func (pr *proposal) warnOtherManagers(ctx context.Context, c *ledger.Change, r *resource.Resource, state *ledger.State, l *scope.Lease) error {
+	if query.ReachesNothing(r.Entry) {
+		return nil
+	}
 	unchanged := c.Read && len(c.Drift) == 0 && !c.Reconfigured && state.IdentityText() == ""
 	key := sharedID{r.Address.Type, state.ID(), state.Configuration}
 	if unchanged && pr.isShared(key) {
 		return nil
 	}
 	var other *query.Owner
-	sharing := query.NewSharing(r.Entry, state)
+	sharing := query.NewSharing(state)
 	for own, err := range query.Owners(ctx, pr.Sources, r.Entry, state.IdentityText(), state.ID(), func(v1alpha1.ObjectReference) bool { return false }) {
 		if err != nil {
 			return err

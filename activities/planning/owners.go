@@ -22,6 +22,9 @@ import (
 // checkOwned returns an error if another change imports the same infrastructure, or if another object manages it; see
 // checkImport.
 func (pr *proposal) checkOwned(ctx context.Context, c *ledger.Change, r *resource.Resource) error {
+	if query.ReachesNothing(r.Entry) {
+		return nil // its resources are only values, and two objects may have the same one
+	}
 	fair.Lock(ctx, &pr.owning)
 	defer pr.owning.Unlock()
 	other, err := pr.claim(ctx, c, r)
@@ -58,6 +61,9 @@ func (pr *proposal) checkOwned(ctx context.Context, c *ledger.Change, r *resourc
 // checkDeposed returns an error for an import of a deposed instance of the object itself. The instance would become the current one,
 // and be destroyed as a deposed one. It happens after a create of unknown outcome, when a user takes the old ID for the new one.
 func (pr *proposal) checkDeposed(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance) error {
+	if query.ReachesNothing(r.Entry) {
+		return nil
+	}
 	identity, id := c.Refreshed.IdentityText(), c.Refreshed.ID()
 	for i := range rec.Deposed {
 		own := query.OwnerOf(rec.Object, r.Entry, &rec.Deposed[i].State)

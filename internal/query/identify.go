@@ -9,8 +9,11 @@ import (
 
 // This file decides what identifies a resource of a type.
 //
-// If the provider returns an identity, the identity does. Otherwise the ID does, except where it surely names more than one
-// resource, as the ID "none" of each random_password. There are two proofs of that:
+// Resources of a provider that reaches nothing are only values, as those of hashicorp/random. Nothing identifies them, and
+// any number of objects may have the same one; see ReachesNothing.
+//
+// For others, if the provider returns an identity, the identity does. Otherwise the ID does, except where it surely names
+// more than one resource, as the key of an object that buckets have. There are two proofs of that:
 //
 //   - The provider imported one resource by another text than its ID, and a different one by the ID itself; see NamedBy. Then the
 //     attribute by which it imports them identifies them.
@@ -29,12 +32,13 @@ import (
 // the ID in that attribute; see Names.
 func NamedBy(e catalog.Entry, terraformType, importID string, s *ledger.State) string {
 	of := e.Schema.Resources[terraformType]
-	if of == nil || importID == "" || s.IdentityText() != "" || s.ID() == "" || ledger.SameID(s.ID(), importID) {
+	if of == nil || ReachesNothing(e) || importID == "" || s.IdentityText() != "" || s.ID() == "" || ledger.SameID(s.ID(), importID) {
 		return ""
 	}
 	for _, a := range of.Block.Attributes {
-		// A user can set other attributes, which clouds let them change. Two owners of an equal secret must not learn of each other.
-		fixed := a.Type == cty.String && a.Computed && !a.Optional && !a.WriteOnly && (!a.Sensitive || ReachesNothing(e))
+		// A user can set other attributes, which clouds let them change. Two owners of an equal secret must not learn of
+		// each other.
+		fixed := a.Type == cty.String && a.Computed && !a.Optional && !a.WriteOnly && !a.Sensitive
 		if fixed && a.Name != "id" && s.Text(a.Name) == importID {
 			return a.Name
 		}
@@ -48,8 +52,8 @@ func Names(attribute, id string, byID *ledger.State) bool {
 	return byID.IdentityText() == "" && byID.ID() == id && byID.Text(attribute) == id
 }
 
-// NamedOtherwise reports whether an attribute shows that the owner's resource is not one with a state and the same ID. sensitive
-// attributes are not compared, so that no import tells whether another object has an equal secret; see NamedBy.
+// NamedOtherwise reports whether an attribute shows that the owner's resource is not one with a state and the same ID.
+// Sensitive attributes show nothing, so that no import tells whether another object has an equal secret; see NamedBy.
 func (o *Owner) NamedOtherwise(e catalog.Entry, s *ledger.State) bool {
 	attribute := s.NamedBy
 	if attribute == "" {
@@ -60,7 +64,7 @@ func (o *Owner) NamedOtherwise(e catalog.Entry, s *ledger.State) bool {
 		return false
 	}
 	if a := of.Block.Attribute(attribute); a == nil || a.Sensitive {
-		return a != nil
+		return false
 	}
 	ours, theirs := s.Text(attribute), o.State.Text(attribute)
 	return ours != "" && theirs != "" && !ledger.SameID(ours, theirs)
@@ -68,13 +72,12 @@ func (o *Owner) NamedOtherwise(e catalog.Entry, s *ledger.State) bool {
 
 // Sharing looks for a proof that an ID names more than one resource of a type in an account.
 type Sharing struct {
-	entry catalog.Entry
 	of    *ledger.State
 	first *Owner
 }
 
 // NewSharing returns a Sharing for the type, the ID and the account of a state. The state has no identity.
-func NewSharing(e catalog.Entry, of *ledger.State) *Sharing { return &Sharing{entry: e, of: of} }
+func NewSharing(of *ledger.State) *Sharing { return &Sharing{of: of} }
 
 // Proves reports whether an owner, together with those before, proves that several resources have the ID.
 func (s *Sharing) Proves(own Owner) bool {
@@ -90,12 +93,12 @@ func (s *Sharing) Proves(own Owner) bool {
 		return false
 	}
 	// Some APIs take the create of what exists for an update of it. Then two objects manage one resource, with equal values.
-	return s.first.Object.UID != own.Object.UID && (ReachesNothing(s.entry) || !s.first.State.SameValues(own.State))
+	return s.first.Object.UID != own.Object.UID && !s.first.State.SameValues(own.State)
 }
 
 // ReachesNothing reports whether a provider gets neither arguments nor anything of the server with which it could reach an
-// account or a file. So its resources are only values.
+// account or a file. So its resources are only values: two objects with the same one do not affect each other.
 func ReachesNothing(e catalog.Entry) bool {
 	g := e.Package.Grants
-	return !e.TakesConfiguration() && len(g.Environment)+len(g.ReadPaths)+len(g.WritePaths)+len(g.ExecutePaths) == 0
+	return !e.TakesConfiguration() && !g.Off && len(g.Environment)+len(g.ReadPaths)+len(g.WritePaths)+len(g.ExecutePaths) == 0
 }

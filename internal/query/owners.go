@@ -112,6 +112,9 @@ func (o *Owner) Is(e catalog.Entry, terraformType string) bool {
 // setManager sets the object that already manages a resource, and reports whether there is one. It does not name an
 // object that the user may not read.
 func (s *search) setManager(ctx context.Context, result *v1alpha1.QueryResult, found instance.Found) (managed bool, err error) {
+	if ReachesNothing(s.Entry) {
+		return false, nil // any number of objects may have the value
+	}
 	if !s.indexed {
 		if err := s.Index.Refresh(ctx); err != nil {
 			return false, err

@@ -23,7 +23,6 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/provider"
-	"github.com/hykube/hykube/internal/query"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/shell"
@@ -411,10 +410,10 @@ func (t *taking) state(ctx context.Context, f *found, in *v1alpha1.StateInstance
 	return s, nil
 }
 
-// checkOwnersOf returns a problem if another object manages the same resource; see docs/decisions/0016-what-identifies-a-resource.md. A
-// provider whose resources are only values has none that two objects could change.
+// checkOwnersOf returns a problem if another object manages the same resource; see
+// docs/decisions/0016-what-identifies-a-resource.md.
 func (s *States) checkOwnersOf(ctx context.Context, asker *store.Asker, r *resource.Resource, state *ledger.State) error {
-	if !state.Exists() || query.ReachesNothing(r.Entry) {
+	if !state.Exists() {
 		return nil
 	}
 	c := &ledger.Change{Refreshed: state}

@@ -208,6 +208,8 @@ var activityMutants = []mutant{
 		"byID.ID() == id && byID.Text(attribute) == id", "byID.ID() == id", "activities:TestAnImportBesideASharedID"},
 	{"Who imports two resources with one ID can import what the other object manages.", "internal/query/identify.go",
 		"	case !own.State.Created:\n		return false\n", "", "activities:TestAnImportBesideASharedID"},
+	{"A value that another object has cannot be imported.", "activities/changes/owners.go",
+		"if query.ReachesNothing(e) {", "if false {", "activities:TestAnImportBesideASharedID"},
 	{"An ID that two resources share is enough to import one of them.", "activities/changes/owners.go",
 		"if differs(e, state, own) {", "if true {", "activities:TestAnImportBesideASharedID"},
 	{"A destroy of what took the ID of a removed resource is silent.", "activities/planning/managers.go",
