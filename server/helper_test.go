@@ -151,6 +151,9 @@ func completed(wire func(context.Context, *server.Components) (server.Wiring, er
 		if w.DestroysInstances == nil {
 			w.DestroysInstances = func(context.Context, metav1.Object) (*v1alpha1.Plan, error) { return nil, nil }
 		}
+		if w.ModuleDeletion == nil {
+			w.ModuleDeletion = func(context.Context, *v1alpha1.Module) (kinds.Deletion, error) { return kinds.Deletion{}, nil }
+		}
 		if w.FormerSet == nil {
 			w.FormerSet = func(context.Context, v1alpha1.ObjectReference, types.UID) (string, error) { return "", nil }
 		}

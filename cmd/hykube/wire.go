@@ -158,7 +158,7 @@ func newBackend(sources *scope.Sources, objects *loopback.Objects, answers *loop
 	queries *query.Queries, frozen func(namespace string) bool) registry.Backend {
 	terraform := states.New(sources, frozen)
 	return registry.Backend{
-		InUse: answers.InUse, ProviderNamespaces: objects.Index.OfProvider, Named: answers.Named, Instances: objects.Instances, Index: objects.Index, Instance: objects.Located, Record: sources.Ledger.Instance, DestroysInstances: answers.DestroysInstances, FormerSet: objects.Index.LeftAt,
+		InUse: answers.InUse, ProviderNamespaces: objects.Index.OfProvider, Named: answers.Named, Instances: objects.Instances, Index: objects.Index, Instance: objects.Located, Record: sources.Ledger.Instance, DestroysInstances: answers.DestroysInstances, ModuleDeletion: answers.ModuleDeletion, FormerSet: objects.Index.LeftAt,
 		Judge: func(ctx context.Context, p *v1alpha1.Plan, in changes.Judged) (*policy.Verdict, error) {
 			return changes.Judge(ctx, sources, p, in)
 		},

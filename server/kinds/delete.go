@@ -126,12 +126,18 @@ func warnMarked(ctx context.Context, u *unstructured.Unstructured, d Deletion) {
 	} else {
 		warning.AddWarning(ctx, "", fmt.Sprintf(text, u.GetKind(), u.GetName(), u.GetKind(), u.GetName(), u.GetNamespace()))
 	}
-	if len(d.Referrers) > 0 {
-		names := strings.Join(d.Referrers, ", ")
-		if d.More > 0 {
-			names += fmt.Sprintf(" and %d more", d.More)
-		}
-		warning.AddWarning(ctx, "", fmt.Sprintf(warningReferrers, names))
-	}
+	d.WarnReferrers(ctx)
 	warning.AddWarning(ctx, "", deletion.WarningWaits)
+}
+
+// WarnReferrers adds a warning about the objects that refer to the deleted one, if there are any.
+func (d Deletion) WarnReferrers(ctx context.Context) {
+	if len(d.Referrers) == 0 {
+		return
+	}
+	names := strings.Join(d.Referrers, ", ")
+	if d.More > 0 {
+		names += fmt.Sprintf(" and %d more", d.More)
+	}
+	warning.AddWarning(ctx, "", fmt.Sprintf(warningReferrers, names))
 }

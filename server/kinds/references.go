@@ -44,21 +44,21 @@ func (s *served) storedReferences(u *unstructured.Unstructured) []lang.Reference
 	return append(refs, ofLifecycle...)
 }
 
-// RefersTo reports whether an object refers to another object of its namespace, in an expression or in
+// RefersTo reports whether an object refers to an address for which to returns true, in an expression or in
 // lifecycle.dependsOn.
-func (k *Kinds) RefersTo(u *unstructured.Unstructured, to lang.Address) bool {
+func (k *Kinds) RefersTo(u *unstructured.Unstructured, to func(lang.Address) bool) bool {
 	g := k.snapshot.Load().groups[u.GroupVersionKind().Group]
 	if g == nil || g.byKind[u.GetKind()] == nil {
 		return false
 	}
 	refs := g.byKind[u.GetKind()].storedReferences(u)
-	if slices.ContainsFunc(refs, func(r lang.Reference) bool { return r.Address == to }) {
+	if slices.ContainsFunc(refs, func(r lang.Reference) bool { return to(r.Address) }) {
 		return true
 	}
 	dependsOn, _, _ := unstructured.NestedStringSlice(u.Object, "lifecycle", "dependsOn")
 	return slices.ContainsFunc(dependsOn, func(text string) bool {
 		addr, err := lang.ParseAddress(text)
-		return err == nil && addr == to
+		return err == nil && to(addr)
 	})
 }
 

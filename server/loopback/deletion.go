@@ -33,13 +33,40 @@ func (a *Answers) Deletion(ctx context.Context, obj metav1.Object, k kinds.Kind)
 	if d.CreateUnknown, err = a.lostCreate(ctx, rec); err != nil {
 		return d, err
 	}
+	at := lang.Address{Type: k.Type, Name: obj.GetName()} // a managed resource; no other kind has the finalizer
+	to := referred{obj, obj.GetName(), func(addr lang.Address) bool { return addr == at }}
+	err = a.noteReferrers(ctx, &d, to)
+	return d, err
+}
+
+// ModuleDeletion returns the consequences of the deletion of a Module: the objects that refer to its outputs.
+func (a *Answers) ModuleDeletion(ctx context.Context, m *v1alpha1.Module) (d kinds.Deletion, err error) {
+	path := v1alpha1.ModulePath("", m.Name, nil)
+	to := referred{m, path, func(addr lang.Address) bool {
+		return addr.IsModuleOutput() && addr.Namespace == "" && addr.Module == path
+	}}
+	err = a.noteReferrers(ctx, &d, to)
+	return d, err
+}
+
+// referred is an object to which others may refer.
+type referred struct {
+	metav1.Object
+	// text is in each object that refers to it.
+	text string
+	// is reports whether an address is one of the object.
+	is func(lang.Address) bool
+}
+
+// noteReferrers adds the objects that refer to an object, or to which it moves, and that are not deleted, too.
+func (a *Answers) noteReferrers(ctx context.Context, d *kinds.Deletion, to referred) error {
 	ctx, cancel := context.WithTimeout(ctx, referrersLimit)
 	defer cancel()
-	err = a.referrers(ctx, obj, k, func(u *unstructured.Unstructured) {
+	err := a.referrers(ctx, to, func(u *unstructured.Unstructured) {
 		if u.GetDeletionTimestamp() != nil {
-			return // it is being deleted, too
+			return
 		}
-		if movesFrom(u, lang.Address{Type: k.Type, Name: obj.GetName()}) {
+		if to.movesTo(u) {
 			d.MovedTo = lang.Address{Type: v1alpha1.TypeOf(u.GetKind()), Name: u.GetName()}.String()
 			return
 		}
@@ -50,25 +77,24 @@ func (a *Answers) Deletion(ctx context.Context, obj metav1.Object, k kinds.Kind)
 		d.Referrers = append(d.Referrers, u.GetKind()+"/"+u.GetName())
 	})
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		err = nil
+		return nil
 	}
-	return d, err
+	return err
 }
 
-// movesFrom reports whether an object's lifecycle.moved names the address in its namespace.
-func movesFrom(u *unstructured.Unstructured, from lang.Address) bool {
+// movesTo reports whether an object's lifecycle.moved names an object.
+func (to referred) movesTo(u *unstructured.Unstructured) bool {
 	text, _, _ := unstructured.NestedString(u.Object, "lifecycle", "moved", "from")
 	a, err := lang.ParseAddress(text)
-	return err == nil && a.In(u.GetNamespace()) == from
+	return err == nil && to.is(a.In(u.GetNamespace()))
 }
 
 // referrers calls found for each object of the namespace that refers to an object or names it in lifecycle.moved.
-func (a *Answers) referrers(ctx context.Context, obj metav1.Object, k kinds.Kind, found func(*unstructured.Unstructured)) error {
+func (a *Answers) referrers(ctx context.Context, to referred, found func(*unstructured.Unstructured)) error {
 	if a.Kinds == nil {
 		return nil
 	}
-	to := lang.Address{Type: k.Type, Name: obj.GetName()} // a managed resource; no other kind has the finalizer
-	for u, err := range a.Stored.OfProviders(ctx, obj.GetNamespace()) {
+	for u, err := range a.Stored.OfProviders(ctx, to.GetNamespace()) {
 		if err != nil {
 			return err
 		}
@@ -76,18 +102,18 @@ func (a *Answers) referrers(ctx context.Context, obj metav1.Object, k kinds.Kind
 			return ctx.Err()
 		}
 		text, err := json.Marshal([]any{u.Object["spec"], u.Object["lifecycle"]})
-		if err != nil || !bytes.Contains(text, []byte(to.Name)) {
+		if err != nil || !bytes.Contains(text, []byte(to.text)) {
 			continue // parsing expressions is the slowest part
 		}
-		if u.GetUID() != obj.GetUID() && (movesFrom(u, to) || a.Kinds.RefersTo(u, to)) {
+		if u.GetUID() != to.GetUID() && (to.movesTo(u) || a.Kinds.RefersTo(u, to.is)) {
 			found(u)
 		}
 	}
-	for set, err := range a.Stored.Sets(ctx, obj.GetNamespace()) {
+	for set, err := range a.Stored.Sets(ctx, to.GetNamespace()) {
 		if err != nil {
 			return err
 		}
-		if a.Kinds.RefersTo(kinds.TemplateOf(set).Object(), to) {
+		if a.Kinds.RefersTo(kinds.TemplateOf(set).Object(), to.is) {
 			u := &unstructured.Unstructured{}
 			u.SetKind("ResourceSet")
 			u.SetName(set.Name)
@@ -95,11 +121,11 @@ func (a *Answers) referrers(ctx context.Context, obj metav1.Object, k kinds.Kind
 			found(u)
 		}
 	}
-	for m, err := range a.Stored.Modules(ctx, obj.GetNamespace()) {
+	for m, err := range a.Stored.Modules(ctx, to.GetNamespace()) {
 		if err != nil {
 			return err
 		}
-		if slices.ContainsFunc(kinds.ModuleReferences(m), func(r lang.Reference) bool { return r.Address == to }) {
+		if slices.ContainsFunc(kinds.ModuleReferences(m), func(r lang.Reference) bool { return to.is(r.Address) }) {
 			u := &unstructured.Unstructured{}
 			u.SetKind("Module")
 			u.SetName(m.Name)

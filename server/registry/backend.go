@@ -11,6 +11,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/server/kinds"
 )
 
 // Backend holds functions of the server that answer requests from the ledger, the providers and the controllers. These
@@ -35,6 +36,8 @@ type Backend struct {
 	Record func(ctx context.Context, ref v1alpha1.ObjectReference) (*ledger.Instance, error)
 	// DestroysInstances returns an approved plan that will still destroy or forget instances of a ResourceSet or a Module, or nil.
 	DestroysInstances func(ctx context.Context, owner metav1.Object) (*v1alpha1.Plan, error)
+	// ModuleDeletion returns the consequences of the deletion of a Module.
+	ModuleDeletion func(ctx context.Context, m *v1alpha1.Module) (kinds.Deletion, error)
 	// FormerSet returns a ResourceSet that no longer has an instance with the address of ref, although the
 	// infrastructure of that instance still exists. It returns "" if there is none. It ignores the set with the UID
 	// except.

@@ -45,7 +45,7 @@ func newModules(c Config) (*resourceREST, *statusREST, error) {
 			}
 			return c.Kinds.AuthorizeModule(ctx, m)
 		},
-		warnDeleted: func(ctx context.Context, obj runtime.Object) { warnModuleDeleted(ctx, obj.(*v1alpha1.Module)) },
+		warnDeleted: func(ctx context.Context, obj runtime.Object) { c.warnModuleDeleted(ctx, obj.(*v1alpha1.Module)) },
 	}, statusREST, nil
 }
 
@@ -93,8 +93,8 @@ func moduleStrategy(c Config) kindStrategy[*v1alpha1.Module, v1alpha1.ModuleStat
 	}
 }
 
-// warnModuleDeleted adds warnings about the deletion of a Module whose resources have infrastructure.
-func warnModuleDeleted(ctx context.Context, m *v1alpha1.Module) {
+// warnModuleDeleted adds warnings about the deletion of a Module whose resources have infrastructure. An error does not prevent it.
+func (c Config) warnModuleDeleted(ctx context.Context, m *v1alpha1.Module) {
 	if !slices.Contains(m.Finalizers, v1alpha1.FinalizerState) {
 		return
 	}
@@ -103,6 +103,9 @@ func warnModuleDeleted(ctx context.Context, m *v1alpha1.Module) {
 		what = "the next plan forgets its resources, because its spec.mode is Observe. Their infrastructure stays"
 	}
 	warning.AddWarning(ctx, "", fmt.Sprintf("Module %q is marked for deletion: %s. Until you approve it, kubectl hykube undelete module/%s -n %s takes the deletion back.", m.Name, what, m.Name, m.Namespace))
+	if d, err := c.Backend.ModuleDeletion(ctx, m); err == nil {
+		d.WarnReferrers(ctx)
+	}
 	warning.AddWarning(ctx, "", deletion.WarningWaits)
 }
 
