@@ -11,7 +11,10 @@ import (
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/workflows"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // processes are the processes of a ledger in a test.
@@ -175,4 +178,55 @@ func (sc *crashScenario) inProcess(p ledger.Processes) *applying.Applier {
 
 func stepInput(run *planRun, s workflows.Step) workflows.StepInput {
 	return workflows.StepInput{Plan: run.Plan, Change: s.Change, Destroy: s.Destroy}
+}
+
+// overtakenObjects calls after when a step has added its finalizer, once.
+type overtakenObjects struct {
+	store.Objects
+	after func()
+}
+
+func (o *overtakenObjects) AddFinalizer(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	obj, err := o.Objects.AddFinalizer(ctx, obj)
+	if after := o.after; after != nil {
+		o.after = nil
+		after()
+	}
+	return obj, err
+}
+
+// TestTwoProcessesRunOneStep has a second process begin and end an attempt of a step before the first one writes its intent. One of
+// them makes the call, and the other one finds that out.
+func TestTwoProcessesRunOneStep(t *testing.T) {
+	sc := newCrashScenario(t)
+	sc.put("test-thing/a", map[string]any{"name": "a", "size": "1"}, nil)
+	sc.apply()
+	objects := &overtakenObjects{Objects: sc.Sources.Objects}
+	sc.Sources.Objects, sc.Sources.Processes = objects, &processes{own: "first", live: map[string]string{"second": "second:1"}}
+	sc.put("test-thing/a", map[string]any{"name": "a", "size": "2"}, nil)
+	run := sc.newRun()
+	sc.until(run, stepping)
+	in := stepInput(run, run.begun.Steps[0])
+	sc.cloud.faults["update a"] = []string{"lost"}
+	if result, err := sc.applier.Step(t.Context(), in, 1); err == nil {
+		t.Fatalf("the answer is not lost: %+v", result)
+	}
+	other := sc.inProcess(&processes{own: "second", live: map[string]string{"first": "first:1"}})
+	calls := 0
+	objects.after = func() {
+		sc.cloud.while = func() { calls++ }
+		if result, err := other.Step(t.Context(), in, 2); err != nil || !result.OK {
+			t.Errorf("the second process: %+v, %v", result, err)
+		}
+		sc.cloud.while = func() { calls++ }
+	}
+	if result, err := sc.applier.Step(t.Context(), in, 2); err == nil || err.Error() != "another process has run another attempt of this change" {
+		t.Errorf("the first process: %+v, %v", result, err)
+	}
+	if result, err := sc.applier.Step(t.Context(), in, 3); err != nil || !result.OK {
+		t.Errorf("the first process again: %+v, %v", result, err)
+	}
+	if calls != 1 {
+		t.Errorf("%d calls", calls)
+	}
 }

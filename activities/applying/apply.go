@@ -131,6 +131,9 @@ func (s *stepRun) readOrInvoke(ctx context.Context, r *resource.Resource) error 
 type elsewhereError struct{ address string }
 
 func (e *elsewhereError) Error() string {
+	if e.address == "" {
+		return "another process has run another attempt of this change"
+	}
 	return fmt.Sprintf("another attempt of this change waits for its provider, in the process of %s", e.address)
 }
 
@@ -409,9 +412,25 @@ func (s *stepRun) writeIntent(ctx context.Context, rec *ledger.Instance, action 
 	// The change may be new: it is running, or has password hashes, which another attempt must reuse.
 	if s.unsaved || len(s.Change.Hashes) > 0 {
 		s.unsaved = false
-		return s.conflict(s.Ledger.Intents().SaveBoth(context.WithoutCancel(ctx), rec, s.Plan.UID, s.Change))
+		return s.overtaken(ctx, s.Ledger.Intents().SaveBoth(context.WithoutCancel(ctx), rec, s.Plan.UID, s.Change))
 	}
-	return s.conflict(s.Ledger.Intents().Save(context.WithoutCancel(ctx), rec))
+	return s.overtaken(ctx, s.Ledger.Intents().Save(context.WithoutCancel(ctx), rec))
+}
+
+// overtaken returns the error of the write of an intent. If another process has begun or ended the same step meanwhile, the next attempt
+// finds what it does.
+func (s *stepRun) overtaken(ctx context.Context, err error) error {
+	if !errors.Is(err, ledger.ErrConflict) {
+		return err
+	}
+	now, unread := s.Ledger.Instance(ctx, s.Change.Object)
+	if unread != nil {
+		return unread
+	}
+	if i := now.Intent; i.Of(s.Plan.UID, s.Change.Index) && i.Process != s.Processes.Own() || s.OutcomeRecorded(now) {
+		return cmp.Or(s.checkElsewhere(ctx, now), error(&elsewhereError{}))
+	}
+	return s.conflict(err)
 }
 
 // checkConfigStays returns an error if the ProviderConfig of a create is being deleted. It runs after the intent was

@@ -86,8 +86,8 @@ func (s *stepRun) run(ctx context.Context, action *instance.Action, configured *
 	if err := s.Ledger.HasSpace(); err != nil {
 		return store.Failed(err)
 	}
-	if err := s.Ledger.Intents().Save(ctx, rec); err != nil {
-		return s.conflict(err)
+	if err := s.overtaken(ctx, s.Ledger.Intents().Save(ctx, rec)); err != nil {
+		return err
 	}
 	if err := s.Processes.Held(); err != nil {
 		rec.Intent, rec.Object.Generation = nil, 0 // the action did not run
