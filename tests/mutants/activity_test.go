@@ -33,7 +33,7 @@ var activityMutants = []mutant{
 	{"A plan without changes accepts drift without an approval.", "activities/changes/unchanged.go",
 		"refreshed := RecordsRefresh(c) && (Approved(po) || matches && rec.Object.Generation == 0)", "refreshed := RecordsRefresh(c)", "activities:TestADefaultPlanVisitsDependants"},
 	{"No intent is written before a call, so a crash leaves an orphan.", "activities/applying/apply.go",
-		"s.conflict(s.Ledger.Intents().SaveBoth(context.WithoutCancel(ctx), rec, s.Plan.UID, s.Change))", "s.Ledger.SaveChange(context.WithoutCancel(ctx), s.Plan.UID, s.Change)", "activities:TestALostCreateIsFoundAgain|TestALostCreateIsForgotten"},
+		"s.overtaken(ctx, s.Ledger.Intents().SaveBoth(context.WithoutCancel(ctx), rec, s.Plan.UID, s.Change))", "s.Ledger.SaveChange(context.WithoutCancel(ctx), s.Plan.UID, s.Change)", "activities:TestALostCreateIsFoundAgain|TestALostCreateIsForgotten"},
 	{"A change starts although its outcome may not fit on the disk.", "activities/applying/apply.go",
 		"\tif err := s.Ledger.HasSpace(); err != nil {\n\t\treturn store.Failed(err)\n\t}\n", "", "activities:TestFullDiskStartsNoChange"},
 	{"The answer of a provider does not wait for the database.", "activities/applying/record.go",
