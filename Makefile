@@ -59,7 +59,7 @@ test-watch: build mirror ## Open and close 10,000 watches under load, and restar
 
 .PHONY: chaos
 chaos: build mirror ## Kill, stop and cut off servers at random, ROUNDS (200) for each database, from SEED (1) on.
-	HYKUBE_BIN_DIR=$(CURDIR)/bin HYKUBE_MIRROR_DIR=$(CURDIR)/.cache/mirror go test -v -count 1 -timeout 0 ./tests/chaos -rounds $(ROUNDS) -seed $(SEED)
+	HYKUBE_BIN_DIR=$(CURDIR)/bin HYKUBE_MIRROR_DIR=$(CURDIR)/.cache/mirror go test -v -count 1 -timeout 0 ./tests/chaos -rounds $(ROUNDS) -seed $(SEED) -workers 2
 
 .PHONY: test-kubernetes
 test-kubernetes: build mirror ## Build Kubernetes' API server, and install the Helm chart there.

@@ -8,6 +8,7 @@ package chaos
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -31,12 +32,14 @@ import (
 	"github.com/hykube/hykube/tests/harness"
 	"github.com/hykube/hykube/tests/harness/database"
 	"github.com/hykube/hykube/tests/simcloud"
+	"github.com/hykube/hykube/tests/temporal"
 )
 
 var (
-	seed   = flag.Uint64("seed", 1, "seed of the edits and the faults")
-	rounds = flag.Int("rounds", 5, "rounds of each kind of database")
-	only   = flag.String("fault", "", "only the faults whose names contain this text")
+	seed    = flag.Uint64("seed", 1, "seed of the edits and the faults")
+	rounds  = flag.Int("rounds", 5, "rounds of each kind of database")
+	workers = flag.Int("workers", 0, "workers of TestChaosWithWorkers; 0 skips it")
+	only    = flag.String("fault", "", "only the faults whose names contain this text")
 )
 
 const (
@@ -58,6 +61,29 @@ func TestChaosOnPostgreSQL(t *testing.T) {
 	dsn, restart := database.RestartablePostgreSQL(t)
 	w := newWorld(t, "--datastore-endpoint", dsn, "--create-database")
 	w.faults = append(w.faults, fault{"the database restarts", restart})
+	w.run()
+}
+
+// TestChaosWithWorkers has workers beside the server, on one PostgreSQL and one Temporal.
+func TestChaosWithWorkers(t *testing.T) {
+	if *workers == 0 {
+		t.Skip("make chaos runs it, with -workers")
+	}
+	key := filepath.Join(t.TempDir(), "root.key")
+	if err := os.WriteFile(key, []byte(base64.StdEncoding.EncodeToString(make([]byte, 32))+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dsn, restart := database.RestartablePostgreSQL(t)
+	flags := append([]string{"--datastore-endpoint", dsn, "--encryption-key-file", key}, temporal.Serve(t)...)
+	w := newWorld(t, append([]string{"--create-database"}, flags...)...)
+	for range *workers {
+		worker := &harness.Server{Worker: true, Env: w.server.Env, Args: flags}
+		worker.Serve(t)
+		w.workers = append(w.workers, worker)
+	}
+	w.faults = slices.DeleteFunc(w.faults, func(f fault) bool { return strings.Contains(f.name, "Temporal") })
+	w.faults = append(w.faults, fault{"the database restarts", restart}, fault{"a worker is killed", w.killWorker}, fault{"a worker stops and starts", w.restartWorker},
+		fault{"a worker is suspended", w.suspendWorker}, fault{"a worker is suspended for longer than its lease", w.loseWorker})
 	w.run()
 }
 
@@ -86,6 +112,7 @@ type world struct {
 	random   *rand.Rand
 	cloud    *harness.Cloud
 	server   *harness.Server
+	workers  []*harness.Server
 	faults   []fault
 	networks [networks]network
 	// instances and tag are those of the ResourceSet, and of the Module.
@@ -409,6 +436,45 @@ func (w *world) callsOf(name string) string {
 func (w *world) kill() error {
 	w.server.Kill()
 	return w.server.Start(w.Context())
+}
+
+// worker returns one of the workers.
+func (w *world) worker() *harness.Server { return w.workers[w.random.IntN(len(w.workers))] }
+
+func (w *world) killWorker() error {
+	worker := w.worker()
+	worker.Kill()
+	return worker.Start(w.Context())
+}
+
+func (w *world) restartWorker() error {
+	worker := w.worker()
+	return errors.Join(worker.Stop(), worker.Start(w.Context()))
+}
+
+func (w *world) suspendWorker() error {
+	worker := w.worker()
+	if err := worker.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	time.Sleep(time.Duration(1+w.random.IntN(4)) * time.Second)
+	return worker.Signal(syscall.SIGCONT)
+}
+
+// loseWorker suspends a worker until the server has ended its lease. The worker ends when it runs again.
+func (w *world) loseWorker() error {
+	worker := w.worker()
+	if err := worker.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	time.Sleep(25 * time.Second)
+	if err := worker.Signal(syscall.SIGCONT); err != nil {
+		return err
+	}
+	if err := worker.Ended(time.Minute); err == nil {
+		return errors.New("the worker ended without an error")
+	}
+	return worker.Start(w.Context())
 }
 
 func (w *world) loseTemporal() error {
