@@ -27,7 +27,7 @@ type processes struct {
 
 func (p *processes) Own() string { return p.own }
 
-func (p *processes) Held() error {
+func (p *processes) MayCall() error {
 	if p.held == nil {
 		return nil
 	}

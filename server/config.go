@@ -392,9 +392,12 @@ func (c *completedConfig) url() string {
 	return "https://" + net.JoinHostPort(ip.String(), strconv.Itoa(addr.Port))
 }
 
-// address returns the server's address for people on other machines.
+// address returns the server's address for people on other machines. A worker has only a name.
 func (c *completedConfig) address() string {
 	addr := c.listener.Addr().(*net.TCPAddr)
+	if name, err := os.Hostname(); err == nil && c.Worker {
+		return fmt.Sprintf("%s (process %d)", name, os.Getpid())
+	}
 	if name, err := os.Hostname(); err == nil && addr.IP.IsUnspecified() {
 		return net.JoinHostPort(name, strconv.Itoa(addr.Port))
 	}

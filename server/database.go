@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -35,11 +37,26 @@ func (cc *completedConfig) openStore(ctx context.Context) (err error) {
 		FreeBytes:        c.FreeBytes,
 		Metrics:          legacyregistry.Registerer(),
 		Logger:           c.Logger,
-		Server:           records.Server{Owner: owner, Address: cc.address(), Version: Version},
+		Server:           records.Server{Owner: owner, Address: cc.address(), Version: Version, Settings: c.common()},
 		Worker:           c.Worker,
 		Waiting:          func(reason string) { cc.wait(waits, reason) },
 	})
 	return errors.Join(err, waits.end())
+}
+
+// common returns the flags that a worker and its server must have in common, without their values where these are local.
+func (c *Config) common() string {
+	flags := []string{"an embedded Temporal"}
+	if c.TemporalAddress != "" {
+		flags = []string{"--temporal-namespace=" + c.TemporalNamespace}
+	}
+	for flag, value := range map[string]string{"--token-auth-file": c.TokenAuthFile, "--authentication-config": c.AuthenticationFile} {
+		if value != "" {
+			flags = append(flags, flag)
+		}
+	}
+	slices.Sort(flags[1:])
+	return strings.Join(flags, ", ")
 }
 
 // wait serves as a standby. The probes of this machine need its kubeconfig.

@@ -234,6 +234,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	// If one part fails, stop the whole server: a restart is better than a partial server.
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	context.AfterFunc(ctx, s.config.store.StopCalls) // those that run have a moment to end
 	serveCtx, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
 
@@ -267,7 +268,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 		stop(err)
 		worked <- nil
 	case <-s.config.store.Lost():
-		stop(s.config.store.Processes().Held())
+		stop(s.config.store.Reason())
 	}
 	s.log.Info("stopping")
 	s.temporal.Stop()

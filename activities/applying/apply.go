@@ -126,18 +126,12 @@ func (s *stepRun) readOrInvoke(ctx context.Context, r *resource.Resource) error 
 	return s.invoke(ctx)
 }
 
-// elsewhereError is the error of a step whose call another process makes. Another attempt finds its outcome, or that this process
-// has ended.
-type elsewhereError struct{ address string }
+// laterError is the error of an attempt that has done nothing, and leaves the step to a later one.
+type laterError struct{ why string }
 
-func (e *elsewhereError) Error() string {
-	if e.address == "" {
-		return "another process has run another attempt of this change"
-	}
-	return fmt.Sprintf("another attempt of this change waits for its provider, in the process of %s", e.address)
-}
+func (e *laterError) Error() string { return e.why }
 
-// checkElsewhere returns an *elsewhereError if another process makes the call of this step. Temporal starts another attempt if the
+// checkElsewhere returns a *laterError if another process makes the call of this step. Temporal starts another attempt if the
 // first one stops sending heartbeats, although it may still wait for its provider.
 func (s *stepRun) checkElsewhere(ctx context.Context, rec *ledger.Instance) error {
 	i := rec.Intent
@@ -149,7 +143,7 @@ func (s *stepRun) checkElsewhere(ctx context.Context, rec *ledger.Instance) erro
 		return store.Failed(err)
 	}
 	if address != "" {
-		return &elsewhereError{address}
+		return &laterError{"another attempt of this change waits for its provider, in the process of " + address}
 	}
 	return nil
 }
@@ -428,7 +422,7 @@ func (s *stepRun) overtaken(ctx context.Context, err error) error {
 		return unread
 	}
 	if i := now.Intent; i.Of(s.Plan.UID, s.Change.Index) && i.Process != s.Processes.Own() || s.OutcomeRecorded(now) {
-		return cmp.Or(s.checkElsewhere(ctx, now), error(&elsewhereError{}))
+		return cmp.Or(s.checkElsewhere(ctx, now), error(&laterError{"another process has run another attempt of this change"}))
 	}
 	return s.conflict(err)
 }
@@ -449,11 +443,11 @@ func (s *stepRun) checkConfigStays(ctx context.Context, l *scope.Lease, rec *led
 	return cmp.Or(s.withdrawIntent(ctx, rec, l.Null().Value), err)
 }
 
-// mayCall returns an error, and removes the intent of the call that follows, if another process may count this one as ended. The step
-// waits then. null is the null value of the resource.
+// mayCall returns an error, and removes the intent of the call that follows, if another process may count this one as ended, or if this
+// one stops. The step waits then. null is the null value of the resource.
 func (s *stepRun) mayCall(ctx context.Context, rec *ledger.Instance, null cty.Value) error {
-	if err := s.Processes.Held(); err != nil {
-		return cmp.Or(s.withdrawIntent(ctx, rec, null), store.Failed(err))
+	if err := s.Processes.MayCall(); err != nil {
+		return cmp.Or(s.withdrawIntent(ctx, rec, null), error(&laterError{fmt.Sprintf("no call begins, because %v", err)}))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package applying
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,9 +90,9 @@ func (s *stepRun) run(ctx context.Context, action *instance.Action, configured *
 	if err := s.overtaken(ctx, s.Ledger.Intents().Save(ctx, rec)); err != nil {
 		return err
 	}
-	if err := s.Processes.Held(); err != nil {
+	if err := s.Processes.MayCall(); err != nil {
 		rec.Intent, rec.Object.Generation = nil, 0 // the action did not run
-		return errors.Join(store.Failed(err), s.conflict(s.Ledger.Intents().Save(ctx, rec)))
+		return cmp.Or(s.conflict(s.Ledger.Intents().Save(ctx, rec)), error(&laterError{fmt.Sprintf("the action does not run, because %v", err)}))
 	}
 	s.intendedAction, s.answered = v1alpha1.ActionInvoke, true
 	diags, err := action.Invoke(ctx, config, s.reportProgress(ctx))

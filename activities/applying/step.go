@@ -260,8 +260,8 @@ func (a *Applier) runStep(ctx context.Context, po *v1alpha1.Plan, c *ledger.Chan
 	re, again := errors.AsType[*RetryError](err)
 	again = again && attempt < session.Attempts
 	text := fmt.Sprintf("attempt %d: %v", attempt, err)
-	if elsewhere, ok := errors.AsType[*elsewhereError](err); ok {
-		return workflows.StepResult{}, &RetryError{elsewhere}
+	if later, ok := errors.AsType[*laterError](err); ok {
+		return workflows.StepResult{}, &RetryError{later}
 	}
 	if s.waitsForStore(err) {
 		re, again, text = &RetryError{err}, true, fmt.Sprintf("the change waits for the server's database: %v", err)

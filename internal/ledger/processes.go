@@ -9,8 +9,8 @@ import (
 type Processes interface {
 	// Own returns the identity of this process, which intents name.
 	Own() string
-	// Held returns an error if another process may count this one as ended. No call of a provider may begin then.
-	Held() error
+	// MayCall returns an error if no call of a provider may begin: another process may count this one as ended, or this process stops.
+	MayCall() error
 	// Live returns the address of another process that may still make a call; "" if it has ended. A process that has
 	// ended cannot write from then on.
 	Live(ctx context.Context, process string) (address string, err error)
@@ -28,7 +28,7 @@ type alone string
 
 func (a alone) Own() string { return string(a) }
 
-func (alone) Held() error { return nil }
+func (alone) MayCall() error { return nil }
 
 func (alone) Live(context.Context, string) (string, error) { return "", nil }
 

@@ -27,11 +27,17 @@ func (s *Store) lead(ctx context.Context, cfg Config) error {
 	return s.records.Lead(ctx, cfg.Server, waiting)
 }
 
+// StopCalls lets no call of a provider begin from now on.
+func (s *Store) StopCalls() { s.records.StopCalls() }
+
 // Processes returns this process and the others that write to the database.
 func (s *Store) Processes() ledger.Processes { return s.records }
 
 // EndWorkers ends the rights of each worker whose lease has expired, and returns their identities.
 func (s *Store) EndWorkers(ctx context.Context) ([]string, error) { return s.records.EndWorkers(ctx) }
+
+// Reason returns the reason why this process may not write any more, after the channel of Lost was closed.
+func (s *Store) Reason() error { return s.records.Held() }
 
 // Lost returns a channel that is closed when another server has taken the lease of the database. This server must end then.
 func (s *Store) Lost() <-chan struct{} { return s.records.Lost() }

@@ -116,7 +116,7 @@ func TestWorkersShareAPlan(t *testing.T) {
 	if err := workers[1].Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	if err := workers[1].Ended(time.Minute); err == nil || !strings.Contains(workers[1].Log(), "has taken over") {
+	if err := workers[1].Ended(time.Minute); err == nil || !strings.Contains(workers[1].Log(), "the lease of this worker has ended") {
 		t.Errorf("the worker ended with %v\n%s", err, workers[1].Log())
 	}
 }

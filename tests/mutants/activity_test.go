@@ -13,7 +13,7 @@ var activityMutants = []mutant{
 	{"After a restart, a plan shows no progress until its apply ends.", "activities/applying/progress.go",
 		"if p.counts[plan] == nil || p.shared() {", "if false {", "activities:TestProgressGoesOnAfterARestart"},
 	{"A call begins although another process may count this one as ended.", "activities/applying/apply.go",
-		"if err := s.Processes.Held(); err != nil {", "if err := s.Processes.Held(); err != nil && rec == nil {", "activities:TestNoCallBeginsWithoutTheLease"},
+		"if err := s.Processes.MayCall(); err != nil {", "if err := s.Processes.MayCall(); err != nil && rec == nil {", "activities:TestNoCallBeginsWithoutTheLease"},
 	{"A step counts a create as interrupted that another process makes.", "activities/applying/apply.go",
 		"if address != \"\" {", "if address == \"-\" {", "activities:TestACallOfAnotherProcessIsNotRepeated"},
 	{"A step waits for ever for a process that has ended its call.", "activities/applying/apply.go",

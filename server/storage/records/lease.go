@@ -24,7 +24,7 @@ const (
 	databaseFormat = 1
 )
 
-// ErrTakenOver is the error of a write after another server has taken the lease, or a call of this worker.
+// ErrTakenOver is the error of a write after another process has taken over.
 var ErrTakenOver = errors.New("another server has taken over the database")
 
 // errNotHeld says that the server could not renew its lease in time.
@@ -35,8 +35,10 @@ type Server struct {
 	// Owner identifies the data directory of the server. A server takes the lease of an earlier process with the same data
 	// directory at once: the lock of the directory proves that the process has ended.
 	Owner string
-	// Address and Version are for people.
+	// Address and Version are for people. A worker has the version of its server.
 	Address, Version string
+	// Settings are the flags that a worker and its server must have in common.
+	Settings string
 }
 
 func (s Server) String() string { return fmt.Sprintf("%s (version %s)", s.Address, s.Version) }
@@ -49,7 +51,9 @@ type lease struct {
 	// process identifies this process in intents. joined is true for a worker.
 	process string
 	joined  atomic.Bool
-	renewed atomic.Pointer[time.Time]
+	// stopping is true after StopCalls.
+	stopping atomic.Bool
+	renewed  atomic.Pointer[time.Time]
 	// processes is the number of processes that were live at the last renewal.
 	processes atomic.Int64
 	lost      chan struct{}
@@ -214,9 +218,17 @@ func (s *Store) renewRegularly(ctx context.Context, extend func(context.Context,
 		case err == nil && held:
 			s.lease.renewed.Store(&begun)
 		case err == nil:
-			s.lease.lose(ErrTakenOver)
+			s.lease.lose(s.lost())
 		}
 	}
+}
+
+// lost returns why this process may not write any more, if a renewal finds another holder.
+func (s *Store) lost() error {
+	if s.lease.joined.Load() {
+		return errEnded
+	}
+	return ErrTakenOver
 }
 
 // extend makes the lease end after a time from now. It returns false if another server has taken it.

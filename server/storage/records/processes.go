@@ -9,6 +9,18 @@ import (
 	"time"
 )
 
+// errEnded is the error of a write of a worker whose lease has ended.
+var errEnded error = endedError{}
+
+type endedError struct{}
+
+func (endedError) Error() string {
+	return "the lease of this worker has ended, and others have taken over its steps; start it again"
+}
+
+// Is makes it an ErrTakenOver.
+func (endedError) Is(target error) bool { return target == ErrTakenOver }
+
 // ErrOtherVersion is the error of a worker that has another version than the server.
 var ErrOtherVersion = errors.New("the server has another version than this worker; run the same version for both")
 
@@ -60,6 +72,13 @@ func (s *Store) join(ctx context.Context, own Server) (reason string, err error)
 	case holder.Version != own.Version:
 		return fmt.Sprintf("the server %s has another version than this worker (%s)", holder, own.Version), nil
 	}
+	settings, err := s.processesOf(ctx, s.read, "SELECT settings FROM hykube_process WHERE leader = 1")
+	if err != nil {
+		return "", err
+	}
+	if len(settings) > 0 && settings[0] != own.Settings {
+		return "", fmt.Errorf("the server has %s, and this worker has %s: give both the same flags", settings[0], own.Settings)
+	}
 	tx, err := s.write.BeginTx(ctx, &sql.TxOptions{Isolation: s.dialect.isolation})
 	if err != nil {
 		return "", err
@@ -92,8 +111,8 @@ func (s *Store) addProcess(ctx context.Context, tx *sql.Tx, own Server, leader b
 	if leader {
 		leads = 1
 	}
-	_, err := tx.ExecContext(ctx, s.dialect.text("INSERT INTO hykube_process (process, owner, leader, address, expires) VALUES (?, ?, ?, ?, "+s.dialect.now+" + ?)"),
-		s.lease.process, own.Owner, leads, own.Address, leaseTime.Milliseconds())
+	_, err := tx.ExecContext(ctx, s.dialect.text("INSERT INTO hykube_process (process, owner, leader, address, settings, expires) VALUES (?, ?, ?, ?, ?, "+s.dialect.now+" + ?)"),
+		s.lease.process, own.Owner, leads, own.Address, own.Settings, leaseTime.Milliseconds())
 	return err
 }
 
@@ -126,10 +145,24 @@ func (s *Store) mayWrite(ctx context.Context, tx *sql.Tx, epoch int64) error {
 		return failed("read the processes of", err)
 	}
 	if rows == 0 {
-		s.lease.lose(ErrTakenOver)
-		return ErrTakenOver
+		s.lease.lose(errEnded)
+		return errEnded
 	}
 	return nil
+}
+
+// errStopping is the error of a call after StopCalls.
+var errStopping = errors.New("this process stops")
+
+// StopCalls makes MayCall return an error from now on.
+func (s *Store) StopCalls() { s.lease.stopping.Store(true) }
+
+// MayCall returns an error if no call of a provider may begin: this process may not have its lease, or it stops.
+func (s *Store) MayCall() error {
+	if s.lease.stopping.Load() {
+		return errStopping
+	}
+	return s.Held()
 }
 
 // Own returns the identity of this process, which intents name.

@@ -50,10 +50,14 @@ func workers(t *testing.T, open opener) {
 		}
 	}
 	waitsFor(Server{Owner: "w1", Version: "1"}, "no server serves the database")
-	lead(t, leader, Server{Owner: "a", Address: "a:1", Version: "1"})
+	lead(t, leader, Server{Owner: "a", Address: "a:1", Version: "1", Settings: "--temporal-namespace=hykube"})
 	waitsFor(Server{Owner: "w1", Version: "2"}, "the server a:1 (version 1) has another version than this worker (2)")
-	join(t, first, Server{Owner: "w1", Address: "w1:1", Version: "1"})
-	join(t, second, Server{Owner: "w2", Address: "w2:1", Version: "1"})
+	err := first.Join(t.Context(), Server{Owner: "w1", Version: "1", Settings: "--temporal-namespace=other"}, func(string) {})
+	if err == nil || !strings.Contains(err.Error(), "the server has --temporal-namespace=hykube, and this worker has --temporal-namespace=other: give both the same flags") {
+		t.Errorf("other settings: %v", err)
+	}
+	join(t, first, Server{Owner: "w1", Address: "w1:1", Version: "1", Settings: "--temporal-namespace=hykube"})
+	join(t, second, Server{Owner: "w2", Address: "w2:1", Version: "1", Settings: "--temporal-namespace=hykube"})
 	for name, s := range map[string]*Store{"leader": leader, "w1": first, "w2": second} {
 		if err := write(t, s, name); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -80,8 +84,12 @@ func workers(t *testing.T, open opener) {
 	if err := write(t, first, "ended"); !errors.Is(err, ErrTakenOver) {
 		t.Errorf("a worker writes after its end: %v", err)
 	}
-	if err := first.Held(); !errors.Is(err, ErrTakenOver) {
+	if err := first.Held(); !errors.Is(err, ErrTakenOver) || !strings.Contains(err.Error(), "start it again") {
 		t.Errorf("held: %v", err)
+	}
+	leader.StopCalls()
+	if err := leader.MayCall(); !errors.Is(err, errStopping) || leader.Held() != nil {
+		t.Errorf("may call: %v, held: %v", err, leader.Held())
 	}
 	select {
 	case <-first.Lost():
