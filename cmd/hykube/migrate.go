@@ -28,7 +28,7 @@ func newMigrateCommand() *cobra.Command {
 		Use:   "migrate --to DATABASE",
 		Short: "Move an installation to another database",
 		Long: `Move the installation of a data directory to another database of any kind, which must be empty. Stop the server and its
-standbys first.
+standbys and workers first.
 
 The command compares all rows before it commits them. From its start on, no server uses the old database any more. Start
 the server with the same data directory and the new database: it continues the plans. If the command ends early,

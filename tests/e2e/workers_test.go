@@ -112,7 +112,7 @@ func TestWorkersShareAPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = workers[1].Signal(syscall.SIGCONT) }()
-	check("paused", parallel/3)
+	check("paused", parallel/2) // the server and this worker share the limit
 	if err := workers[1].Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
