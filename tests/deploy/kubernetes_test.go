@@ -110,10 +110,12 @@ func TestKubernetes(t *testing.T) {
 				}
 			}
 			var sets appsv1.StatefulSetList
-			if err := json.Unmarshal([]byte(c.run(t, "", "get", "statefulsets", "--namespace", "infra", "--output", "json")), &sets); err != nil || len(sets.Items) != 1 {
+			if err := json.Unmarshal([]byte(c.run(t, "", "get", "statefulsets", "--namespace", "infra", "--output", "json")), &sets); err != nil || len(sets.Items) == 0 {
 				t.Fatalf("%d StatefulSets: %v", len(sets.Items), err)
 			}
-			c.run(t, podOf(t, &sets.Items[0]), "create", "--dry-run=server", "--filename", "-")
+			for i := range sets.Items { // that of the server, and that of the workers
+				c.run(t, podOf(t, &sets.Items[i]), "create", "--dry-run=server", "--filename", "-")
+			}
 			hooks, err := helm4.run(t, "", "get", "hooks", "hykube", "--namespace", "infra", "--kubeconfig", c.kubeconfig)
 			if err != nil {
 				t.Fatal(err)
