@@ -98,8 +98,8 @@ func TestWorkersShareAPlan(t *testing.T) {
 	plan("shared", 1)
 	check("shared", 0)
 	for _, p := range append(workers, s) {
-		if n := len(creates(t, p, "shared")); n < networks/8 {
-			t.Errorf("%s made %d of %d creates", p.Dir, n, networks)
+		if len(creates(t, p, "shared")) == 0 {
+			t.Errorf("%s made none of %d creates", p.Dir, networks)
 		}
 	}
 

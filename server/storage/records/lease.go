@@ -113,6 +113,9 @@ func (s *Store) Lead(ctx context.Context, own Server, waiting func(reason string
 		}
 		if ok {
 			s.lease.renewed.Store(&begun)
+			if _, err := s.extendProcess(ctx, leaseTime); err != nil { // it counts the workers
+				return failed("count the processes of", err)
+			}
 			break
 		}
 		waiting(fmt.Sprintf("the server %s uses the database", holder))

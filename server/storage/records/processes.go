@@ -40,6 +40,9 @@ func (s *Store) Join(ctx context.Context, own Server, waiting func(reason string
 		if reason == "" {
 			s.lease.joined.Store(true)
 			s.lease.renewed.Store(&begun)
+			if err := s.awaitOthers(ctx); err != nil {
+				return err
+			}
 			break
 		}
 		waiting(reason)
@@ -57,6 +60,24 @@ func (s *Store) Join(ctx context.Context, own Server, waiting func(reason string
 		return s.extendProcess(ctx, by)
 	})
 	return nil
+}
+
+// awaitOthers waits until the other processes have renewed their leases, and so know this one: they share the limits of ProviderConfigs.
+func (s *Store) awaitOthers(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(renewEvery):
+	}
+	begun := time.Now()
+	held, err := s.extendProcess(ctx, leaseTime)
+	if err == nil && !held {
+		err = errEnded
+	}
+	if err == nil {
+		s.lease.renewed.Store(&begun)
+	}
+	return err
 }
 
 // join tries to join the database. It returns the reason why this process has to wait; "" if it is a worker now.

@@ -19,10 +19,12 @@ func join(t *testing.T, s *Store, own Server) {
 	}
 }
 
-// expireProcess makes the lease of a process expire.
-func expireProcess(t *testing.T, s *Store, process string) {
+// expireProcess makes the lease of a process expire, which no longer renews it.
+func expireProcess(t *testing.T, s *Store) {
 	t.Helper()
-	if _, err := s.write.ExecContext(t.Context(), s.dialect.text("UPDATE hykube_process SET expires = 1 WHERE process = ?"), process); err != nil {
+	s.lease.stop()
+	s.lease.renewals.Wait()
+	if _, err := s.write.ExecContext(t.Context(), s.dialect.text("UPDATE hykube_process SET expires = 1 WHERE process = ?"), s.Own()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -63,6 +65,9 @@ func workers(t *testing.T, open opener) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	if n := second.Processes(); n != 3 {
+		t.Errorf("the last worker counts %d processes", n)
+	}
 	if others, err := leader.Others(t.Context()); err != nil || !slices.Equal(others, []string{"w1:1", "w2:1"}) {
 		t.Errorf("the others are %v, %v", others, err)
 	}
@@ -73,11 +78,10 @@ func workers(t *testing.T, open opener) {
 		t.Errorf("an unknown process lives at %q, %v", address, err)
 	}
 
-	expireProcess(t, leader, first.Own())
+	expireProcess(t, first)
 	if err := write(t, first, "expired"); err != nil {
 		t.Errorf("nobody has ended the worker: %v", err)
 	}
-	expireProcess(t, leader, first.Own())
 	if address, err := second.Live(t.Context(), first.Own()); err != nil || address != "" {
 		t.Errorf("the first worker lives at %q, %v", address, err)
 	}
@@ -97,7 +101,7 @@ func workers(t *testing.T, open opener) {
 		t.Error("the worker does not notice its end")
 	}
 
-	expireProcess(t, leader, second.Own())
+	expireProcess(t, second)
 	if ended, err := leader.EndWorkers(t.Context()); err != nil || !slices.Equal(ended, []string{second.Own()}) {
 		t.Errorf("ended %v, %v", ended, err)
 	}
@@ -112,12 +116,10 @@ func TestAWorkerEndsAServerWhoseLeaseExpired(t *testing.T) {
 	leader, worker := open(t), open(t)
 	lead(t, leader, Server{Owner: "a", Address: "a:1"})
 	join(t, worker, Server{Owner: "w", Address: "w:1"})
-	leader.lease.stop() // it no longer renews
-	leader.lease.renewals.Wait()
 	if address, err := worker.Live(t.Context(), leader.Own()); err != nil || address != "a:1" {
 		t.Errorf("the server lives at %q, %v", address, err)
 	}
-	expireProcess(t, worker, leader.Own())
+	expireProcess(t, leader)
 	if address, err := worker.Live(t.Context(), leader.Own()); err != nil || address != "" {
 		t.Errorf("the server lives at %q, %v", address, err)
 	}
@@ -156,14 +158,11 @@ func TestProcessesShareSlots(t *testing.T) {
 	join(t, worker, Server{Owner: "w"})
 	full := func(s *Store) bool {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 3*slotEvery)
-		defer cancel()
-		release, err := s.TakeSlot(ctx, "config", 2)
-		if err == nil {
-			release()
-		} else if !errors.Is(err, context.DeadlineExceeded) {
+		err := s.takeSlot(t.Context(), "probe", "config", 2)
+		if err != nil && !errors.Is(err, errNoSlot) {
 			t.Fatal(err)
 		}
+		s.releaseSlot(t.Context(), "probe")
 		return err != nil
 	}
 	take := func(s *Store, name string) (release func()) {
@@ -185,7 +184,7 @@ func TestProcessesShareSlots(t *testing.T) {
 		t.Error("no slot after a release")
 	}
 	take(leader, "config")
-	expireProcess(t, leader, worker.Own())
+	expireProcess(t, worker)
 	if _, err := leader.EndWorkers(t.Context()); err != nil {
 		t.Fatal(err)
 	}
