@@ -56,10 +56,9 @@ func (m mutant) pkg() string {
 // pattern returns the pattern of the tests, without their package.
 func (m mutant) pattern() string { return m.tests[strings.Index(m.tests, ":")+1:] }
 
-// mutants lists all planted bugs, those of one package next to each other.
+// mutants lists all planted bugs.
 func mutants() []mutant {
-	return slices.Concat(auditMutants, planMutants, langMutants, instanceMutants, ledgerMutants, providerMutants, activityMutants,
-		accessMutants, policyMutants, registryMutants, kindsMutants, storageMutants, recordsMutants, controllerMutants, governMutants, setMutants, stackMutants, reportMutants, originMutants, workflowMutants, contributorMutants, stateMutants)
+	return slices.Concat(intentMutants, approvalMutants, rightMutants)
 }
 
 // mutate returns the content of a mutant's file with the bug.
