@@ -1,7 +1,6 @@
 package applying
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,7 +74,7 @@ func (s *stepRun) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(s.CheckStale(r, rec), s.checkRights(ctx, rec)); err != nil {
+	if err := s.checkPlanned(ctx, r, rec); err != nil {
 		if changes.StaleReasonOf(err) != "" && rec.Intent.Of(s.Plan.UID, c.Index) {
 			return notRepeated(rec.Intent, err)
 		}
@@ -115,9 +114,18 @@ func notRepeated(i *ledger.Intent, why error) error {
 	return fmt.Errorf("the server stopped during the %s, which may have been made. It was not tried again: %v", strings.ToLower(string(i.Action)), why)
 }
 
+// checkPlanned returns an error if the change is stale, or if a user of the plan lost a right to it. rec is nil for an object without
+// recorded state.
+func (s *stepRun) checkPlanned(ctx context.Context, r *resource.Resource, rec *ledger.Instance) error {
+	if err := s.CheckStale(r, rec); err != nil {
+		return err
+	}
+	return s.checkRights(ctx, rec)
+}
+
 // readOrInvoke checks the step of a data source or an action, and runs it.
 func (s *stepRun) readOrInvoke(ctx context.Context, r *resource.Resource) error {
-	if err := cmp.Or(s.CheckStale(r, nil), s.checkRights(ctx, nil)); err != nil {
+	if err := s.checkPlanned(ctx, r, nil); err != nil {
 		return err
 	}
 	if r.Mode == v1alpha1.ModeData {
@@ -329,8 +337,11 @@ func (s *stepRun) recordIntent(ctx context.Context, l *scope.Lease, rec *ledger.
 		return err
 	}
 	rec.ProviderConfig = l.ConfigName() // the ProviderConfig is in use once the intent is written
-	if err := cmp.Or(s.writeIntent(ctx, rec, v1alpha1.ActionCreate, ""), exists); err != nil {
+	if err := s.writeIntent(ctx, rec, v1alpha1.ActionCreate, ""); err != nil {
 		return err
+	}
+	if exists != nil {
+		return exists
 	}
 	return s.checkConfigStays(ctx, l, rec)
 }
@@ -422,7 +433,10 @@ func (s *stepRun) overtaken(ctx context.Context, err error) error {
 		return unread
 	}
 	if i := now.Intent; i.Of(s.Plan.UID, s.Change.Index) && i.Process != s.Processes.Own() || s.OutcomeRecorded(now) {
-		return cmp.Or(s.checkElsewhere(ctx, now), error(&laterError{"another process has run another attempt of this change"}))
+		if err := s.checkElsewhere(ctx, now); err != nil {
+			return err
+		}
+		return &laterError{"another process has run another attempt of this change"}
 	}
 	return s.conflict(err)
 }
@@ -440,30 +454,34 @@ func (s *stepRun) checkConfigStays(ctx context.Context, l *scope.Lease, rec *led
 	if err == nil {
 		err = scope.BeingDeleted(what)
 	}
-	return cmp.Or(s.withdrawIntent(ctx, rec, l.Null().Value), err)
+	return s.withdrawIntent(ctx, rec, l.Null().Value, err)
 }
 
 // mayCall returns an error, and removes the intent of the call that follows, if another process may count this one as ended, or if this
 // one stops. The step waits then. null is the null value of the resource.
 func (s *stepRun) mayCall(ctx context.Context, rec *ledger.Instance, null cty.Value) error {
 	if err := s.Processes.MayCall(); err != nil {
-		return cmp.Or(s.withdrawIntent(ctx, rec, null), error(&laterError{fmt.Sprintf("no call begins, because %v", err)}))
+		return s.withdrawIntent(ctx, rec, null, &laterError{fmt.Sprintf("no call begins, because %v", err)})
 	}
 	return nil
 }
 
-// withdrawIntent removes the intent of a call that was not made. null is the null value of the resource.
-func (s *stepRun) withdrawIntent(ctx context.Context, rec *ledger.Instance, null cty.Value) error {
+// withdrawIntent removes the intent of a call that was not made, and returns why. null is the null value of the resource.
+func (s *stepRun) withdrawIntent(ctx context.Context, rec *ledger.Instance, null cty.Value, why error) error {
 	creating := s.intendedAction == v1alpha1.ActionCreate
 	rec.Intent, s.intendedAction = nil, ""
 	if old := rec.FindDeposed(s.Change.DeposedKey); creating && old != nil {
 		s.restoreDeposed(rec, old)
 	}
-	if rec.Living() || s.Change.Action == v1alpha1.ActionReplace { // the other half of a replace needs the record
-		return s.conflict(s.Ledger.Intents().Save(context.WithoutCancel(ctx), rec))
+	write := s.Ledger.Intents().Save
+	if !rec.Living() && s.Change.Action != v1alpha1.ActionReplace { // the other half of a replace needs the record
+		s.after = &null
+		write = s.Ledger.Intents().Forget
 	}
-	s.after = &null
-	return s.conflict(s.Ledger.Intents().Forget(context.WithoutCancel(ctx), rec))
+	if err := write(context.WithoutCancel(ctx), rec); err != nil {
+		return s.conflict(err)
+	}
+	return why
 }
 
 // restoreDeposed makes the deposed instance of a replace the current one again, because its create left nothing.

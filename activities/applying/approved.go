@@ -38,7 +38,11 @@ func (s *stepRun) acquire(ctx context.Context, r *resource.Resource, config cty.
 	if err != nil {
 		return nil, s.unacquired(err)
 	}
-	if err := cmp.Or(s.checkAfterWait(ctx, nil), s.checkSession(ctx, configured)); err != nil {
+	err = s.checkAfterWait(ctx, nil)
+	if err == nil {
+		err = s.checkSession(ctx, configured)
+	}
+	if err != nil {
 		configured.Release()
 		return nil, err
 	}

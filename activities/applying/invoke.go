@@ -1,7 +1,6 @@
 package applying
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,7 +91,10 @@ func (s *stepRun) run(ctx context.Context, action *instance.Action, configured *
 	}
 	if err := s.Processes.MayCall(); err != nil {
 		rec.Intent, rec.Object.Generation = nil, 0 // the action did not run
-		return cmp.Or(s.conflict(s.Ledger.Intents().Save(ctx, rec)), error(&laterError{fmt.Sprintf("the action does not run, because %v", err)}))
+		if failed := s.conflict(s.Ledger.Intents().Save(ctx, rec)); failed != nil {
+			return failed
+		}
+		return &laterError{fmt.Sprintf("the action does not run, because %v", err)}
 	}
 	s.intendedAction, s.answered = v1alpha1.ActionInvoke, true
 	diags, err := action.Invoke(ctx, config, s.reportProgress(ctx))

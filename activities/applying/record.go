@@ -1,7 +1,6 @@
 package applying
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -173,7 +172,10 @@ func (s *stepRun) destroyDeposed(ctx context.Context, r *resource.Resource, rec 
 		return s.unacquired(err)
 	}
 	defer l.Release()
-	if err := cmp.Or(s.checkAfterWait(ctx, rec), s.checkReconfigured(ctx, l, &old.State)); err != nil {
+	if err := s.checkAfterWait(ctx, rec); err != nil {
+		return err
+	}
+	if err := s.checkReconfigured(ctx, l, &old.State); err != nil {
 		return err
 	}
 	prior, err := s.priorDeposed(ctx, r, l, old, resumed)

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,9 +59,10 @@ func (l *Ledger) SaveBriefs(ctx context.Context, plan types.UID, page int, brief
 		writes = append(writes, Write{Key: briefKey(plan, briefEnd), Value: end.encode()})
 	}
 	if _, err = l.kv.Batch(ctx, writes); errors.Is(err, ErrConflict) {
-		err = nil
 		for _, w := range writes {
-			err = cmp.Or(err, l.replace(ctx, w.Key, w.Value))
+			if err = l.replace(ctx, w.Key, w.Value); err != nil {
+				break
+			}
 		}
 	}
 	if err != nil {
