@@ -11,7 +11,7 @@ export CGO_ENABLED := 1
 KUBERNETES := $(shell sed -n 's/^const kubernetesVersion = "\(.*\)"/\1/p' server/version.go)
 # Go asks the linker to export every function. No library calls back, and the names make up a fifth of the binary.
 SMALL := $(if $(filter Linux,$(shell uname -s)),-extldflags=-Wl$(comma)--no-export-dynamic)
-LDFLAGS := -s -w $(SMALL) -X k8s.io/component-base/version.gitVersion=$(KUBERNETES) -X github.com/hykube/hykube/server.Version=$(VERSION) -X github.com/hykube/hykube/internal/cli.Version=$(VERSION)
+LDFLAGS := -s -w $(SMALL) -X k8s.io/component-base/version.gitVersion=$(KUBERNETES) -X github.com/hykube/hykube/server.Version=$(VERSION) -X github.com/hykube/hykube/internal/cli/version.Version=$(VERSION)
 
 # The differential test: how many generated stories, how many of generated types, and from which seed on.
 CASES ?= 250

@@ -9,11 +9,12 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/hykube/hykube/internal/cli"
+	"github.com/hykube/hykube/internal/cli/exit"
 )
 
 func main() {
 	cmd := cli.NewCommand(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
 	err := cmd.ExecuteContext(context.Background())
-	cli.PrintError(os.Stderr, err)
-	os.Exit(cli.ExitCode(err))
+	exit.Print(os.Stderr, err)
+	os.Exit(exit.Code(err))
 }

@@ -41,7 +41,7 @@ func (r *release) compile(ctx context.Context, t target, path string) error {
 
 // linkerFlags returns what the Makefile passes to the linker for the same program.
 func (r *release) linkerFlags(t target) (string, error) {
-	flags := "-s -w -X github.com/hykube/hykube/internal/cli.Version=" + r.version
+	flags := "-s -w -X github.com/hykube/hykube/internal/cli/version.Version=" + r.version
 	if t.program != server {
 		return flags, nil
 	}

@@ -1,27 +1,45 @@
 package cli
 
 import (
-	"context"
 	"maps"
-	"os"
-	"os/signal"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-)
 
-// Version is the plugin's version, set by the build.
-var Version = "dev"
+	"github.com/hykube/hykube/internal/cli/apply"
+	"github.com/hykube/hykube/internal/cli/console"
+	"github.com/hykube/hykube/internal/cli/graph"
+	"github.com/hykube/hykube/internal/cli/history"
+	"github.com/hykube/hykube/internal/cli/imports"
+	"github.com/hykube/hykube/internal/cli/module"
+	"github.com/hykube/hykube/internal/cli/namespace"
+	"github.com/hykube/hykube/internal/cli/plan"
+	"github.com/hykube/hykube/internal/cli/policy"
+	"github.com/hykube/hykube/internal/cli/provider"
+	"github.com/hykube/hykube/internal/cli/query"
+	"github.com/hykube/hykube/internal/cli/resolve"
+	"github.com/hykube/hykube/internal/cli/resources"
+	"github.com/hykube/hykube/internal/cli/session"
+	"github.com/hykube/hykube/internal/cli/stack"
+	"github.com/hykube/hykube/internal/cli/state"
+	"github.com/hykube/hykube/internal/cli/status"
+	"github.com/hykube/hykube/internal/cli/terminal"
+	"github.com/hykube/hykube/internal/cli/undelete"
+	"github.com/hykube/hykube/internal/cli/validate"
+	"github.com/hykube/hykube/internal/cli/verify"
+	"github.com/hykube/hykube/internal/cli/workflow"
+)
 
 // NewCommand returns the command `kubectl hykube`. It prints no errors: the caller must call PrintError and exit with
 // ExitCode.
 func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	s := &session{terminal: newTerminal(streams), interrupts: onInterrupt}
-	return newCommand(s)
+	s := &session.Session{Terminal: terminal.New(streams), Interrupts: session.OnInterrupt}
+	return Command(s)
 }
 
-func newCommand(s *session) *cobra.Command {
+// Command returns the command on a session, which tests make themselves.
+func Command(s *session.Session) *cobra.Command {
 	hints := maps.Clone(terraformVerb)
 	for _, name := range []string{"delete", "describe", "edit", "wait", "explain", "diff", "patch"} {
 		hints[name] = "kubectl does that itself: kubectl " + name
@@ -51,13 +69,13 @@ Exit codes: 0 success, or no changes are needed; 1 error; 2 changes wait for app
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
-		RunE:          group(hints),
+		RunE:          session.Group(hints),
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl hykube"},
 	}
 	cmd.SetIn(s.In)
 	cmd.SetOut(s.Out)
 	cmd.SetErr(s.ErrOut)
-	s.flags.add(cmd.PersistentFlags())
+	s.Flags.Add(cmd.PersistentFlags())
 	cmd.AddGroup(&cobra.Group{ID: "plan", Title: "Plan and apply:"}, &cobra.Group{ID: "existing", Title: "Existing resources:"}, &cobra.Group{ID: "inspect", Title: "Inspect:"}, &cobra.Group{ID: "other", Title: "Other:"})
 	add := func(group string, cmds ...*cobra.Command) {
 		for _, c := range cmds {
@@ -66,15 +84,15 @@ Exit codes: 0 success, or no changes are needed; 1 error; 2 changes wait for app
 			cmd.AddCommand(c)
 		}
 	}
-	cmd.SetFlagErrorFunc(flagError)
+	cmd.SetFlagErrorFunc(session.FlagError)
 	cmd.SetUsageTemplate(usage(cmd.UsageTemplate()))
-	add("plan", newValidate(s), newApply(s), newPlan(s), newShow(s), newApprove(s), newDiscard(s), newCancel(s), newDestroy(s), newRefresh(s))
-	add("existing", newImport(s), newQuery(s), newState(s), newModule(s), newResolve(s), newTaint(s), newUntaint(s), newUndelete(s), newVerify(s), newThaw(s))
-	add("inspect", newStatus(s), newGet(s), newSearch(s), newInstances(s), newStack(s), newDrift(s), newProvider(s), newGraph(s), newConsole(s), newHistory(s), newWorkflows(s), newPolicy(s), newUI(s))
+	add("plan", validate.New(s), apply.New(s), plan.New(s), plan.NewShow(s), plan.NewApprove(s), plan.NewDiscard(s), plan.NewCancel(s), apply.NewDestroy(s), apply.NewRefresh(s))
+	add("existing", imports.New(s), query.New(s), state.New(s), module.New(s), resolve.New(s), state.NewTaint(s), state.NewUntaint(s), undelete.New(s), verify.New(s), namespace.NewThaw(s))
+	add("inspect", status.New(s), resources.NewGet(s), resources.NewSearch(s), resources.NewInstances(s), stack.New(s), stack.NewDrift(s), provider.New(s), graph.New(s), console.New(s), history.New(s), workflow.NewWorkflows(s), policy.New(s), workflow.NewUI(s))
 	add("other", newVersion(s), newCompletion(s))
 	cmd.SetHelpCommandGroupID("other")
 	cmd.CompletionOptions.DisableDefaultCmd = true
-	_ = cmd.RegisterFlagCompletionFunc("namespace", completeNamespaces(s))
+	_ = cmd.RegisterFlagCompletionFunc("namespace", session.CompleteNamespaces(s))
 	return cmd
 }
 
@@ -91,59 +109,8 @@ func usage(template string) string {
 // silence leaves the printing of errors to PrintError, even if the commands are below another root, such as kubectl's.
 func silence(c *cobra.Command) {
 	c.SilenceErrors, c.SilenceUsage = true, true
-	c.SetFlagErrorFunc(flagError)
+	c.SetFlagErrorFunc(session.FlagError)
 	for _, sub := range c.Commands() {
 		silence(sub)
 	}
-}
-
-// verb is the interface of every command: an options struct that completes, validates and runs itself.
-type verb interface {
-	Complete(args []string) error
-	Validate() error
-	Run(ctx context.Context) error
-}
-
-// run returns the RunE function of a verb.
-func run(v verb) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := checkSingleDash(cmd); err != nil {
-			return err
-		}
-		if err := v.Complete(args); err != nil {
-			return err
-		}
-		if err := checkOutput(cmd); err != nil {
-			return err
-		}
-		if err := v.Validate(); err != nil {
-			return err
-		}
-		ctx := cmd.Context()
-		if ctx == nil {
-			ctx = context.Background()
-		}
-		return v.Run(ctx)
-	}
-}
-
-// onInterrupt returns a channel that receives each Ctrl-C, which then does not end the process, until stop is called.
-func onInterrupt() (<-chan struct{}, func()) {
-	signals, out, end := make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})
-	signal.Notify(signals, os.Interrupt)
-	go func() {
-		for {
-			select {
-			case <-signals:
-				select {
-				case out <- struct{}{}:
-				case <-end:
-					return
-				}
-			case <-end:
-				return
-			}
-		}
-	}()
-	return out, func() { signal.Stop(signals); close(end) }
 }

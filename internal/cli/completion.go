@@ -1,16 +1,11 @@
 package cli
 
 import (
-	"context"
 	"fmt"
-	"math"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/cli/session"
 )
 
 // kubectlCompletion is the script that kubectl runs to complete the arguments of a plugin:
@@ -20,7 +15,7 @@ const kubectlCompletion = `#!/bin/sh
 exec kubectl-hykube __complete "$@"
 `
 
-func newCompletion(s *session) *cobra.Command {
+func newCompletion(s *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion (kubectl | bash | zsh | fish | powershell)",
 		Short: "Print a completion script",
@@ -54,139 +49,5 @@ prints that program. The scripts of the other shells complete the command "kubec
 			}
 			return fmt.Errorf("no completion for %q: there are kubectl, bash, zsh, fish and powershell", args[0])
 		},
-	}
-}
-
-// anyNumber is an unlimited number of arguments.
-const anyNumber = math.MaxInt
-
-type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
-
-// complete completes with the result of list, for at most the given number of arguments. After an error, it completes
-// nothing.
-func (s *session) complete(most int, list func(ctx context.Context, args []string, begun string) ([]string, error)) completer {
-	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-		if len(args) >= most || s.connect() != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		out, err := list(cmd.Context(), args, begun)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return out, cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// completePlans completes plans of the namespace with their state. A nil keep permits all.
-func completePlans(s *session, keep func(*v1alpha1.Plan) bool) completer {
-	return s.complete(1, func(ctx context.Context, _ []string, _ string) (out []string, err error) {
-		plans, err := s.listPlans(ctx, s.namespace)
-		for _, p := range plans {
-			if keep == nil || keep(&p) {
-				out = append(out, p.Name+"\t"+planState(&p))
-			}
-		}
-		return out, err
-	})
-}
-
-// completeObjects completes kinds of the modes, or of all without modes, and after the slash the names of that kind. It
-// lists only one page of one kind, because a namespace may have very many objects.
-func completeObjects(s *session, most int, modes ...v1alpha1.Mode) completer {
-	offer := s.complete(most, func(ctx context.Context, _ []string, begun string) (out []string, err error) {
-		kinds, err := s.resourceKinds(ctx)
-		if err != nil {
-			return nil, err
-		}
-		word, _, named := strings.Cut(begun, "/")
-		for _, k := range kinds {
-			m, _ := v1alpha1.ParseKind(k.kind)
-			switch {
-			case len(modes) > 0 && !slices.Contains(modes, m):
-			case !named:
-				out = append(out, k.kind+"/")
-			case k.kind == word:
-				l, err := s.resource(k.gvr, s.namespace).List(ctx, metav1.ListOptions{Limit: listPage})
-				if err != nil {
-					return nil, err
-				}
-				for i := range l.Items {
-					out = append(out, k.kind+"/"+l.Items[i].GetName())
-				}
-			}
-		}
-		slices.Sort(out)
-		return out, nil
-	})
-	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-		out, directive := offer(cmd, args, begun)
-		if len(out) > 0 && !strings.Contains(begun, "/") {
-			directive |= cobra.ShellCompDirectiveNoSpace
-		}
-		return out, directive
-	}
-}
-
-// completeTypes completes the resource types of all providers.
-func completeTypes(s *session) completer {
-	return s.complete(1, func(ctx context.Context, _ []string, _ string) (out []string, err error) {
-		kinds, err := s.resourceKinds(ctx)
-		for _, k := range kinds {
-			if m, typ := v1alpha1.ParseKind(k.kind); m == v1alpha1.ModeManaged {
-				out = append(out, typ)
-			}
-		}
-		slices.Sort(out)
-		return slices.Compact(out), err
-	})
-}
-
-// completeProviders completes the installed providers.
-func completeProviders(s *session) completer {
-	return s.complete(1, func(ctx context.Context, _ []string, _ string) (out []string, err error) {
-		list := &v1alpha1.ProviderList{}
-		err = s.hykube.Get().Resource("providers").Do(ctx).Into(list)
-		for _, p := range list.Items {
-			out = append(out, p.Name+"\t"+p.Spec.Source)
-		}
-		return out, err
-	})
-}
-
-// completeNamespaces completes all namespaces.
-func completeNamespaces(s *session) completer {
-	return s.complete(anyNumber, func(ctx context.Context, _ []string, _ string) (out []string, err error) {
-		l, err := s.resource(namespaces, "").List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return nil, err
-		}
-		for i := range l.Items {
-			out = append(out, l.Items[i].GetName())
-		}
-		return out, nil
-	})
-}
-
-// completeChanges completes plans, and then the addresses in the named plan.
-func completeChanges(s *session) completer {
-	plans := completePlans(s, nil)
-	addresses := s.complete(anyNumber, func(ctx context.Context, args []string, _ string) (out []string, err error) {
-		p, err := s.getPlan(ctx, s.namespace, args[0])
-		if err != nil {
-			return nil, err
-		}
-		for c, err := range s.changes(ctx, p) {
-			if err != nil || len(out) == 1000 {
-				break
-			}
-			out = append(out, addressOfChange(c)+"\t"+string(c.Action))
-		}
-		return out, nil
-	})
-	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-		if len(args) == 0 {
-			return plans(cmd, args, begun)
-		}
-		return addresses(cmd, args, begun)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hykube/hykube/internal/cli"
+	"github.com/hykube/hykube/internal/cli/exit"
 )
 
 // NewRoot returns the command hykube with the subcommand kubectl. cmd/hykube adds the other subcommands.
@@ -52,8 +52,8 @@ func Run(root *cobra.Command) int {
 		return 0
 	}
 	if isVerb(cmd) {
-		cli.PrintError(os.Stderr, err)
-		return cli.ExitCode(err)
+		exit.Print(os.Stderr, err)
+		return exit.Code(err)
 	}
 	fmt.Fprintln(os.Stderr, "hykube: "+oneLine(err))
 	if code, ok := errors.AsType[interface {

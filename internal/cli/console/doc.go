@@ -1,0 +1,2 @@
+// Package console is the verb console, which evaluates expressions.
+package console

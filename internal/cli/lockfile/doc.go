@@ -1,0 +1,2 @@
+// Package lockfile reads Terraform's dependency lock file.
+package lockfile

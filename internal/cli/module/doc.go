@@ -1,0 +1,2 @@
+// Package module is the verbs below module.
+package module

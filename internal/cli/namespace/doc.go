@@ -1,0 +1,2 @@
+// Package namespace finds namespaces with resources for hints, and has the verb thaw.
+package namespace

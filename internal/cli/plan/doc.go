@@ -1,0 +1,2 @@
+// Package plan is the verbs of plans: plan, show, approve, discard and cancel.
+package plan

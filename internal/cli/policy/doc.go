@@ -1,0 +1,2 @@
+// Package policy is the verbs below policy.
+package policy

@@ -1,0 +1,2 @@
+// Package provider is the verbs below provider: list, schema and lock.
+package provider

@@ -1,0 +1,2 @@
+// Package resolve is the verb resolve, for creates with an unknown outcome and lost records.
+package resolve

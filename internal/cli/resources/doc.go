@@ -1,0 +1,2 @@
+// Package resources is the verbs that list resources: get, search and instances.
+package resources

@@ -1,0 +1,2 @@
+// Package stack is the verbs below stack, and drift.
+package stack

@@ -1,0 +1,2 @@
+// Package validate is the verb validate, which checks files without recording them.
+package validate

@@ -1,0 +1,2 @@
+// Package version holds the version of the plugin.
+package version
