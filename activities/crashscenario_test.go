@@ -60,7 +60,7 @@ type crashScenario struct {
 	stepping int
 	// ledgerKV is the store of the ledger.
 	ledgerKV ledger.KV
-	// compares is true if each survey is made twice: with the index and without it.
+	// compares is true if each survey is made twice: at once and in pages of one object.
 	compares bool
 	// provides returns the provider for a configuration; nil means the cloud.
 	provides func(provider.Configuration) tfprotov6.ProviderServer

@@ -12,7 +12,7 @@ import (
 // check evaluates the check blocks of the Modules with the planned values, and writes what does not hold to the Plan. As in Terraform,
 // a destroy evaluates none.
 func (pr *proposal) check(ctx context.Context) error {
-	if pr.Index == nil || pr.plan.Spec.Destroy {
+	if pr.plan.Spec.Destroy {
 		return nil
 	}
 	names, err := pr.checkedModules(ctx)

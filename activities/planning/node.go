@@ -1,13 +1,10 @@
 package planning
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
-	"strconv"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
@@ -16,10 +13,10 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
-	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -60,24 +57,29 @@ type node struct {
 	movedFrom, movedTo *node
 }
 
-// loadSurvey loads the objects that the survey of a plan needs. With an index, it loads only the objects that the plan
-// visits, and those that their checks need. If these are many, it surveys them in pages and stores the changes. Otherwise
-// the diagnostics of the result are about objects whose provider is not ready.
+// loadSurvey loads the objects that a plan visits, and those that their checks need. If these are many, it surveys them in
+// pages and stores the changes. It tries again if an object changes meanwhile. The last attempt tolerates that.
 func (a *Planner) loadSurvey(ctx context.Context, po *v1alpha1.Plan) (*survey, error) {
-	for attempt := 0; a.Index != nil && attempt < loadAttempts; attempt++ {
-		s, err := a.loadSelected(ctx, po)
-		if _, full := errors.AsType[errFull](err); full {
-			break
-		}
-		if !errors.Is(err, errOutdated) {
+	for range loadAttempts - 1 {
+		if s, err := a.loadSelected(ctx, po, exact); !errors.Is(err, errOutdated) {
 			return s, err
 		}
 	}
-	return a.loadAll(ctx, po)
+	return a.loadSelected(ctx, po, tolerant)
 }
 
 // loadAttempts is the number of attempts to load objects that do not change during the load.
 const loadAttempts = 5
+
+// tolerance says what a load does with objects that changed after the index was read.
+type tolerance bool
+
+const (
+	// exact makes the load return errOutdated.
+	exact tolerance = false
+	// tolerant makes it return nodes whose field edited is set.
+	tolerant tolerance = true
+)
 
 // errOutdated is the error if an object or its record changed after the index was read.
 var errOutdated = errors.New("an object changed during the survey")
@@ -101,94 +103,22 @@ func hasModule(ctx context.Context, from scope.Sets, namespace, path string) boo
 	return err == nil && m != nil && m.Expansion != nil && m.Expansion.InstanceAt(path) != nil
 }
 
-// loadAll loads all objects of the plan's namespace with their records.
-func (a *Planner) loadAll(ctx context.Context, po *v1alpha1.Plan) (*survey, error) {
-	records := map[types.UID]*ledger.Instance{}
-	for rec, err := range a.Ledger.Instances(ctx, po.Namespace) {
-		if err != nil {
-			return nil, err
-		}
-		records[rec.Object.UID] = rec
-	}
-	s, _ := a.newSurvey(ctx, po)
-	s.sets, s.modules = setsIn(ctx, a.Sources, po.Namespace, &s.setsFailed), modulesIn(ctx, a.Sources, po.Namespace, &s.setsFailed)
-	configs := a.ProviderConfigs(ctx, po)
-	for obj, err := range a.Objects.List(ctx, po.Namespace) {
-		if s.noteProblem(err) {
-			return s, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		r, err := resource.Of(obj, a.Catalog)
-		if err != nil {
-			s.diags = append(s.diags, lang.Problem(resource.AddressOf(obj.GetKind(), obj.GetName()), "", "Provider not ready", err.Error()))
-			continue
-		}
-		if resourceset.KeysUnknown(obj) { // no plan changes it
-			delete(records, r.Ref.UID)
-			continue
-		}
-		n, err := newNode(po, r, records[r.Ref.UID], configs)
-		if err != nil {
-			return nil, err
-		}
-		delete(records, r.Ref.UID)
-		s.nodes = append(s.nodes, n)
-	}
-	if err := a.noteHidden(ctx, s, records); err != nil {
-		return nil, err
-	}
-	return s, cmp.Or(s.setsFailed, a.dropData(ctx, po.Namespace, records))
-}
-
-// noteHidden adds an error for each record of an instance that left its set while an instance of another set has its
-// address. No plan would destroy the infrastructure of this record. records are those without an object. If the other
-// instance left its set, too, the plan destroys that one, and the next plan finds the record.
-func (a *Planner) noteHidden(ctx context.Context, s *survey, records map[types.UID]*ledger.Instance) error {
-	leaving := map[lang.Address]bool{}
-	for _, n := range s.nodes {
-		if resourceset.IsLeaving(n.Object) {
-			leaving[n.Address] = true
-		}
-	}
-	for _, uid := range slices.Sorted(maps.Keys(records)) {
-		addr := resource.AddressOf(records[uid].Object.Kind, records[uid].Object.Name)
-		if records[uid].Object.Set == "" || leaving[addr] || !records[uid].Mode.HasInfrastructure() {
-			continue
-		}
-		rec, err := a.Ledger.Instance(ctx, records[uid].Object) // another plan may have ended meanwhile
-		if err != nil {
-			return err
-		}
-		if rec.Living() || rec.Intent != nil {
-			s.diags = append(s.diags, lang.Problem(addr, "", "Ambiguous address", fmt.Sprintf(
-				"%s left the ResourceSet %q and still has infrastructure, and another ResourceSet has an instance with this address. Rename the template of the other one, apply a plan that destroys the infrastructure, and take the name then.",
-				addr, rec.Object.Set)))
-		}
-	}
-	return nil
-}
-
-// loadSelected loads the objects that outline.selectNodes selects, or surveys them in pages. It returns an errFull if the
-// survey must load all objects, and errOutdated if an object changed meanwhile.
-func (a *Planner) loadSelected(ctx context.Context, po *v1alpha1.Plan) (*survey, error) {
+// loadSelected loads the objects that outline.selectNodes selects, or surveys them in pages. It returns errOutdated if an
+// object changed meanwhile.
+func (a *Planner) loadSelected(ctx context.Context, po *v1alpha1.Plan, t tolerance) (*survey, error) {
 	s, err := a.outlined(ctx, po)
 	if err != nil {
 		return nil, err
 	}
-	s.noteProblems(kindSet, s.outline.view.Problems)
-	s.noteProblems(kindModule, s.outline.view.ModuleProblems)
-	if s.outline.view.TooManyWhole {
-		s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "Too many references to whole ResourceSets",
-			Detail: fmt.Sprintf("Each object that refers to a whole ResourceSet depends on all its instances, and a namespace has at most %d such dependencies. "+
-				"Refer to single instances, as in sim_network.net[count.index], or split the sets.", index.MaxWhole)})
-	}
-	if len(s.diags) > 0 {
-		return s, nil
+	s.tolerance = t
+	if err := a.noteProblems(ctx, po, s); err != nil || len(s.diags) > 0 {
+		return s, err
 	}
 	if err := s.outlineScope(); err != nil {
 		return nil, err
+	}
+	if len(s.diags) > 0 {
+		return s, nil
 	}
 	s.selectVisited()
 	s.outline.selectChecked()
@@ -212,7 +142,7 @@ func (a *Planner) loadSelected(ctx context.Context, po *v1alpha1.Plan) (*survey,
 // loadOutlined loads the objects that outline.selectNodes selects.
 func (a *Planner) loadOutlined(ctx context.Context, po *v1alpha1.Plan, s *survey) error {
 	var err error
-	if s.nodes, err = a.loadNodes(ctx, po, s.outline.view, s.outline.selectNodes(), false); err != nil {
+	if s.nodes, err = a.loadNodes(ctx, po, s.outline.view, s.outline.selectNodes(), s.tolerance); err != nil {
 		return err
 	}
 	for _, n := range s.nodes {
@@ -223,46 +153,39 @@ func (a *Planner) loadOutlined(ctx context.Context, po *v1alpha1.Plan, s *survey
 	return nil
 }
 
-// outlined returns a survey without nodes, but with the outline of the namespace from the index. It returns an errFull
-// if the index does not suffice.
+// outlined returns a survey without nodes, but with the outline of the namespace from the index. Its diagnostics are about
+// documents of a speculative plan whose provider is not ready.
 func (a *Planner) outlined(ctx context.Context, po *v1alpha1.Plan) (*survey, error) {
-	view, err := a.view(ctx, po)
+	view, unready, err := a.view(ctx, po)
 	if err != nil {
 		return nil, err
 	}
 	s, lookup := a.newSurvey(ctx, po)
-	configs := a.ProviderConfigs(ctx, po)
+	s.diags = unready
 	broken := func(refs []lang.Reference) bool { return lookup.Broken(ctx, refs) }
-	s.outline, err = newOutline(view, &po.Spec, configs, a.Catalog, broken)
-	return s, err
+	s.outline = newOutline(view, &po.Spec, a.ProviderConfigs(ctx, po), a.Catalog, broken)
+	return s, nil
 }
 
-// view returns the view of a plan's namespace with the documents of a speculative plan. It returns an errFull if the index does not
-// suffice.
-func (a *Planner) view(ctx context.Context, po *v1alpha1.Plan) (*index.View, error) {
-	view, err := a.Index.View(ctx, po.Namespace)
-	if err != nil && ctx.Err() == nil { // an object of another namespace may be the reason
-		a.Logger.Warn("refresh the index for a plan", "namespace", po.Namespace, "plan", po.Name, "error", err)
-		return nil, errFull{err.Error()}
-	}
-	if err != nil {
-		return nil, err
+// view returns the view of a plan's namespace with the documents of a speculative plan, and an error for each document whose
+// provider is not ready.
+func (a *Planner) view(ctx context.Context, po *v1alpha1.Plan) (view *index.View, unready diag.Diagnostics, err error) {
+	if view, err = a.Index.View(ctx, po.Namespace); err != nil {
+		return nil, nil, err
 	}
 	if o, ok := a.Objects.(*overlay); ok {
-		if err := o.applyTo(view, po.Namespace); err != nil {
-			return nil, err
-		}
+		unready = o.applyTo(view, po.Namespace)
 	}
 	view.ExpandReferences()
-	return view, nil
+	return view, unready, nil
 }
 
 // loadNodes loads the objects with some slots and their records, several at once; see load.
-func (a *Planner) loadNodes(ctx context.Context, po *v1alpha1.Plan, view *index.View, slots []int, anyRevision bool) ([]*node, error) {
+func (a *Planner) loadNodes(ctx context.Context, po *v1alpha1.Plan, view *index.View, slots []int, t tolerance) ([]*node, error) {
 	nodes := make([]*node, len(slots))
 	tracker := graph.NewTracker(len(slots), func(int) []int { return nil })
 	err := graph.Run(ctx, tracker, loadWidth, func(ctx context.Context, k int) (bool, error) {
-		n, err := a.load(ctx, po, view, slots[k], anyRevision)
+		n, err := a.load(ctx, po, view, slots[k], t)
 		nodes[k] = n
 		return err == nil, err
 	})
@@ -272,23 +195,20 @@ func (a *Planner) loadNodes(ctx context.Context, po *v1alpha1.Plan, view *index.
 // loadWidth is the number of objects that a survey loads at once.
 const loadWidth = 8
 
-// load loads the object with a slot and its record. If these are newer than in the view, it returns errOutdated. With
-// anyRevision, it instead returns a node whose field edited is set.
-func (a *Planner) load(ctx context.Context, po *v1alpha1.Plan, view *index.View, slot int, anyRevision bool) (*node, error) {
+// load loads the object with a slot and its record. If the object or the record is another one than in the view, apart from
+// the object's status, exact returns errOutdated. With tolerant, a gone or edited object is replaced by one without a spec,
+// whose change Propose takes out of the plan.
+func (a *Planner) load(ctx context.Context, po *v1alpha1.Plan, view *index.View, slot int, t tolerance) (*node, error) {
 	known := view.Nodes[slot]
-	ref := known.Object.Ref(po.Namespace)
-	obj, err := a.Objects.Get(ctx, ref)
-	if errors.Is(err, store.ErrGone) {
-		return nil, errOutdated
+	r, err := a.loadObject(ctx, po, known.Object)
+	replaced := t == tolerant && errors.Is(err, errOutdated)
+	if replaced {
+		r, err = a.withoutSpec(known.Object, po.Namespace)
 	}
 	if err != nil {
 		return nil, err
 	}
-	r, err := resource.Of(obj, a.Catalog)
-	if err != nil {
-		return nil, errFull{err.Error()}
-	}
-	rec, err := a.Ledger.Instance(ctx, ref)
+	rec, err := a.Ledger.Instance(ctx, known.Object.Ref(po.Namespace))
 	if err != nil {
 		return nil, err
 	}
@@ -296,15 +216,56 @@ func (a *Planner) load(ctx context.Context, po *v1alpha1.Plan, view *index.View,
 	if known.Record != nil {
 		recorded = known.Record.Revision
 	}
-	read := strconv.FormatInt(known.Object.Revision, 10)
-	outdated := !known.Object.Has(index.Overlaid) && obj.GetResourceVersion() != read || rec.Revision() != recorded
-	if outdated && !anyRevision {
+	edited := replaced || rec.Revision() != recorded
+	if edited && t == exact {
 		return nil, errOutdated
 	}
 	n := nodeOf(po, r, rec)
-	n.slot = slot
-	n.edited = r.Ref.Generation != known.Object.Generation || rec.Revision() != recorded
+	n.slot, n.edited = slot, edited
 	return n, nil
+}
+
+// loadObject loads an object. It returns errOutdated if the object has another spec, deletion mark or label than its entry.
+func (a *Planner) loadObject(ctx context.Context, po *v1alpha1.Plan, known *index.Object) (*resource.Resource, error) {
+	obj, err := a.Objects.Get(ctx, known.Ref(po.Namespace))
+	if errors.Is(err, store.ErrGone) {
+		return nil, errOutdated
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, err := resource.Of(obj, a.Catalog)
+	if err != nil { // the provider is no longer ready
+		return nil, fmt.Errorf("%w: %w", errOutdated, err)
+	}
+	relabelled := !known.Has(index.Overlaid) && !maps.Equal(obj.GetLabels(), known.Labels)
+	if r.Ref.Generation != known.Generation || r.Deleting != known.Has(index.Deleting) || relabelled {
+		return nil, errOutdated
+	}
+	return r, nil
+}
+
+// withoutSpec returns what the index knows of an object. It has no generation, so the object is never the same.
+func (a *Planner) withoutSpec(known *index.Object, namespace string) (*resource.Resource, error) {
+	r, err := resource.Of(outlineOf(known, namespace), a.Catalog)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errOutdated, err)
+	}
+	r.Ref, r.Deleting = known.Ref(namespace), known.Has(index.Deleting)
+	r.Ref.Generation = 0
+	return r, nil
+}
+
+// outlineOf returns an object with the kind, the names and the labels of an entry.
+func outlineOf(known *index.Object, namespace string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetAPIVersion(known.APIVersion)
+	u.SetKind(known.Kind.Kind)
+	u.SetNamespace(namespace)
+	u.SetName(known.Name)
+	u.SetUID(known.UID)
+	u.SetLabels(known.Labels)
+	return u
 }
 
 func newNode(po *v1alpha1.Plan, r *resource.Resource, rec *ledger.Instance, configs *scope.ProviderConfigs) (*node, error) {

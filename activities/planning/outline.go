@@ -15,6 +15,8 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // outline is the namespace of a plan as the index knows it. It determines which objects a survey must load: those that
@@ -28,8 +30,9 @@ type outline struct {
 	// broken reports whether a reference to an object that no plan of the namespace changes is broken.
 	broken func([]lang.Reference) bool
 
-	// total is the number of objects.
-	total int
+	// total is the number of objects. unready lists the slots of those whose provider is not ready.
+	total   int
+	unready []int
 	// uses caches the ProviderConfigs, and outside the versions of references to objects that no plan of the namespace
 	// changes.
 	uses    map[use]*usedConfig
@@ -41,6 +44,8 @@ type outline struct {
 	// taken[i] is true if the record of the object with slot i may move to another object. takes[i] is true if another
 	// record may move to it.
 	taken, takes map[int]bool
+	// interrupted maps the slot of an object to that of its former object if the move was interrupted between its two writes.
+	interrupted map[int]int
 	// member[i] is true if slot i has an object in scope. createsFirst[i] is true if a replace must create first.
 	member, createsFirst []bool
 	// depends and dependants are the dependencies of the objects in scope, by slot, in both directions.
@@ -78,30 +83,18 @@ type outsideVersion struct {
 	known, broken bool
 }
 
-// errFull is the error if the survey must load all objects. It never leaves this package.
-type errFull struct{ why string }
-
-func (e errFull) Error() string { return "survey all objects: " + e.why }
-
-func newOutline(view *index.View, spec *v1alpha1.PlanSpec, configs *scope.ProviderConfigs, c *catalog.Catalog, broken func([]lang.Reference) bool) (*outline, error) {
+func newOutline(view *index.View, spec *v1alpha1.PlanSpec, configs *scope.ProviderConfigs, c *catalog.Catalog, broken func([]lang.Reference) bool) *outline {
 	o := &outline{view: view, spec: spec, configs: configs, catalog: c, broken: broken,
-		uses: map[use]*usedConfig{}, sums: map[index.Reference]index.Sum{}, outside: map[*index.Outside]outsideVersion{}, providers: map[string]index.Sum{}, taken: map[int]bool{}, takes: map[int]bool{}}
-	if view.Ambiguous {
-		return nil, errFull{"two objects have the same address"}
-	}
-	for _, n := range view.Nodes {
+		uses: map[use]*usedConfig{}, sums: map[index.Reference]index.Sum{}, outside: map[*index.Outside]outsideVersion{}, providers: map[string]index.Sum{}, taken: map[int]bool{}, takes: map[int]bool{}, interrupted: map[int]int{}}
+	for i, n := range view.Nodes {
 		if n.Object == nil {
 			continue
 		}
 		o.total++
-		if n.Object.Has(index.Unready) {
-			return nil, errFull{"a provider is not ready"}
-		}
-		if _, ok := o.providers[n.Object.Provider]; !ok {
-			e, ok := c.Get(n.Object.Provider)
-			if !ok {
-				return nil, errFull{"a provider is not ready"}
-			}
+		_, known := o.providers[n.Object.Provider]
+		if e, ok := c.Get(n.Object.Provider); !ok || n.Object.Has(index.Unready) {
+			o.unready = append(o.unready, i)
+		} else if !known {
 			var version index.Sum
 			if e.Package.Version != "" {
 				version = index.SumOf(providerVersion(e.Name), e.Package.Version)
@@ -109,8 +102,12 @@ func newOutline(view *index.View, spec *v1alpha1.PlanSpec, configs *scope.Provid
 			o.providers[n.Object.Provider] = version
 		}
 	}
-	return o, o.findMoves()
+	o.findMoves()
+	return o
 }
+
+// complete reports whether the outline has each object of the namespace, and has parsed it.
+func (o *outline) complete() bool { return len(o.unready)+len(o.view.Duplicates) == 0 }
 
 // record returns the record of a slot; an empty one if there is none.
 func (o *outline) record(i int) *index.Record {
@@ -133,17 +130,17 @@ func (o *outline) parsed(i int) bool {
 }
 
 // findMoves notes which records may move; see survey.findMoves.
-func (o *outline) findMoves() error {
+func (o *outline) findMoves() {
 	if o.spec.RefreshOnly {
-		return nil
+		return
 	}
-	half := map[string]bool{}
+	half := map[types.UID]int{}
 	for i, n := range o.view.Nodes {
 		if n.Object == nil {
 			continue
 		}
 		if n.Record != nil && n.Record.MovedFrom != "" && n.Record.Living {
-			half[string(n.Record.MovedFrom)] = true
+			half[n.Record.MovedFrom] = i
 		}
 		if n.Object.Moved == "" || !o.wanted(i) || n.Object.Mode != v1alpha1.ModeManaged {
 			continue
@@ -158,14 +155,16 @@ func (o *outline) findMoves() error {
 		}
 	}
 	if len(half) == 0 {
-		return nil
+		return
 	}
-	for i, n := range o.view.Nodes {
-		if n.Object != nil && half[string(n.Object.UID)] && o.record(i).Living {
-			return errFull{"a move was interrupted"}
+	for from, n := range o.view.Nodes {
+		if n.Object == nil || !o.record(from).Living {
+			continue
+		}
+		if i, ok := half[n.Object.UID]; ok && i != from {
+			o.takes[i], o.taken[from], o.interrupted[i] = true, true, from
 		}
 	}
-	return nil
 }
 
 // config returns the ProviderConfig of an object.
@@ -224,6 +223,9 @@ func (o *outline) dependencies(i int) []int32 {
 }
 
 func (o *outline) requires(i int) []int32 {
+	if from, ok := o.interrupted[i]; ok {
+		i = from
+	}
 	out := o.record(i).Requires
 	if !o.wanted(i) {
 		out = o.withConfig(i, out)

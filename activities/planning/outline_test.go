@@ -105,13 +105,10 @@ func TestSurveyOfTargets(t *testing.T) {
 		po := w.Plan()
 		po.Spec = spec
 		var results [2]string
-		for k, planner := range []*Planner{plannerOf(w), withoutIndex(w)} {
-			s, err := planner.loadSurvey(t.Context(), po)
+		for k, load := range []loads{plannerOf(w).loadSurvey, plannerOf(w).loadAll} {
+			s, err := load(t.Context(), po)
 			if err != nil {
 				t.Fatal(err)
-			}
-			if (s.outline == nil) != (k == 1) {
-				t.Errorf("%+v: survey %d uses the index: %t", spec, k, s.outline != nil)
 			}
 			visited := s.visit(w.Sources)
 			results[k] = fmt.Sprintln(s.inScope, s.recorded, s.readTo, diag.Describe(s.diags))
@@ -126,12 +123,4 @@ func TestSurveyOfTargets(t *testing.T) {
 			t.Errorf("%+v (-all +selected):\n%s", spec, diff)
 		}
 	}
-}
-
-func withoutIndex(w *activitiestest.World) *Planner {
-	a := plannerOf(w)
-	sources := *w.Sources
-	sources.Index = nil
-	a.Sources = &sources
-	return a
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
@@ -142,8 +143,9 @@ func (o *overlay) List(ctx context.Context, namespace string) iter.Seq2[*unstruc
 	}
 }
 
-// applyTo puts the documents of a namespace onto its entries in the index, as List does.
-func (o *overlay) applyTo(view *index.View, namespace string) error {
+// applyTo puts the documents of a namespace onto its entries in the index, as List does. It returns an error for each whose
+// provider is not ready.
+func (o *overlay) applyTo(view *index.View, namespace string) (unready diag.Diagnostics) {
 	for _, doc := range o.order {
 		at := objectKeyOf(doc.object)
 		if _, resource := v1alpha1.ProviderOfGroup(at.group); !resource || at.namespace != namespace {
@@ -151,8 +153,8 @@ func (o *overlay) applyTo(view *index.View, namespace string) error {
 		}
 		if doc.gone {
 			view.Remove(doc.object)
-		} else if !view.Overlay(doc.object) {
-			return errFull{"the provider of a document is not ready"}
+		} else if err := view.Overlay(doc.object); err != nil {
+			unready = append(unready, notReady(doc.object, err))
 		}
 	}
 	for _, uid := range slices.Sorted(maps.Keys(o.sets)) {
@@ -169,7 +171,7 @@ func (o *overlay) applyTo(view *index.View, namespace string) error {
 			view.RemoveModule(m.name, m.uid, nil)
 		}
 	}
-	return nil
+	return unready
 }
 
 // Get implements store.Objects.

@@ -204,13 +204,10 @@ func (p *pages) storePages(ctx context.Context) error {
 // check loads the objects of a page, and adds their errors to p.diags. It returns the visited nodes.
 func (p *pages) check(ctx context.Context, page []int) (visited []int, err error) {
 	o := p.outline
-	if p.nodes, err = p.planner.loadNodes(ctx, p.plan, o.view, o.withDependencies(page), true); err != nil {
+	if p.nodes, err = p.planner.loadNodes(ctx, p.plan, o.view, o.withDependencies(page), p.tolerance); err != nil {
 		return nil, err
 	}
 	for _, n := range p.nodes {
-		if o.outdated(n) {
-			return nil, errOutdated
-		}
 		if err := n.configure(o.configs); err != nil {
 			return nil, err
 		}
@@ -226,7 +223,7 @@ func (p *pages) check(ctx context.Context, page []int) (visited []int, err error
 		if !o.visited[n.slot] {
 			continue
 		}
-		if changed := p.survey.changed(n) || p.forced[n.Address]; changed != o.root[n.slot] {
+		if changed := p.survey.changed(n) || p.forced[n.Address]; p.tolerance == exact && changed != o.root[n.slot] {
 			return nil, errOutdated // its status changed after the outline was made
 		}
 		visited = append(visited, k)
@@ -235,13 +232,6 @@ func (p *pages) check(ctx context.Context, page []int) (visited []int, err error
 		}
 	}
 	return visited, nil
-}
-
-// outdated reports whether an object or its record changed after the outline was made, apart from the object's status.
-func (o *outline) outdated(n *node) bool {
-	known := o.view.Nodes[n.slot].Object
-	relabelled := !known.Has(index.Overlaid) && !maps.Equal(n.Object.GetLabels(), known.Labels)
-	return n.edited || n.Deleting != known.Has(index.Deleting) || relabelled
 }
 
 // checkRights adds the rights that the requester lacks to read the visited objects.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/hykube/hykube/activities/activitiestest"
@@ -49,27 +50,45 @@ func pagedWorld(t *testing.T) *activitiestest.World {
 
 // surveyResult is the result of a survey, with the changes that it stored.
 type surveyResult struct {
-	Text    string
-	Changes []string
-	whole   bool
+	// Counted has the numbers, and Diagnosed the errors.
+	Counted, Stored string
+	Diagnosed       []string
+	Changes         []string
+	whole           bool
+	// dependant has the addresses that a survey of all objects visits only because of others.
+	dependant map[string]bool
 }
 
-func surveyOf(t *testing.T, a *Planner, po *v1alpha1.Plan) (out surveyResult) {
+func surveyOf(t *testing.T, a *Planner, po *v1alpha1.Plan) surveyResult {
+	t.Helper()
+	return surveyBy(t, a, a.loadSurvey, po)
+}
+
+// surveyBy surveys with a function that loads the objects.
+func surveyBy(t *testing.T, a *Planner, load loads, po *v1alpha1.Plan) (out surveyResult) {
 	t.Helper()
 	if err := a.Ledger.DropPlan(t.Context(), po.UID); err != nil {
 		t.Fatal(err)
 	}
-	s, err := a.loadSurvey(t.Context(), po)
+	s, err := load(t.Context(), po)
 	if err == nil && s.stored == nil && !diag.HasErrors(s.diags) {
 		err = a.storeSurvey(t.Context(), po, s)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	out.Text = fmt.Sprintln(s.inScope, s.recorded, s.readTo, diag.Describe(s.diags))
-	if s.stored != nil {
-		out.Text += fmt.Sprintln(s.stored.visited, s.stored.providers)
-		out.whole = s.stored.whole
+	out.Counted = fmt.Sprintln(s.inScope, s.recorded, s.readTo)
+	for _, d := range s.diags {
+		out.Diagnosed = append(out.Diagnosed, fmt.Sprint(d.Address, " ", d.Attribute, " ", d.Summary, ": ", d.Detail))
+	}
+	if slices.Sort(out.Diagnosed); s.stored != nil {
+		out.whole, out.Stored = s.stored.whole, fmt.Sprintln(s.stored.visited, s.stored.providers)
+	}
+	if s.outline == nil {
+		out.dependant = map[string]bool{}
+		for _, n := range s.nodes {
+			out.dependant[n.Address.String()+" "] = !s.changed(n) && !s.forced[n.Address]
+		}
 	}
 	for c, err := range a.Ledger.Changes(t.Context(), po.UID, 0) {
 		if err != nil {
@@ -134,7 +153,7 @@ func TestSurveyInPages(t *testing.T) {
 			}
 			atOnce := surveyOf(t, plannerOf(w), po)
 			if len(atOnce.Changes) == 0 != tc.fails {
-				t.Fatalf("%d changes: %s", len(atOnce.Changes), atOnce.Text)
+				t.Fatalf("%d changes: %s", len(atOnce.Changes), atOnce.Diagnosed)
 			}
 			for _, size := range []int{1, 2} {
 				a := plannerOf(w)
@@ -146,7 +165,7 @@ func TestSurveyInPages(t *testing.T) {
 				if paged.whole != tc.whole {
 					t.Errorf("pages of %d: whole is %t", size, paged.whole)
 				}
-				if all := surveyOf(t, withoutIndex(w), po); paged.whole {
+				if all := surveyBy(t, a, a.loadAll, po); paged.whole {
 					if diff := cmp.Diff(all.Changes, paged.Changes); diff != "" {
 						t.Errorf("pages of %d (-all +in pages):\n%s", size, diff)
 					}

@@ -100,20 +100,14 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 
 // waiting returns the reasons why the plan leaves out objects, and blocks of Modules, by their addresses.
 func (a *Planner) waiting(ctx context.Context, po *v1alpha1.Plan) (map[string]string, error) {
-	if a.Index == nil {
-		return nil, nil
-	}
 	recorded, err := a.Index.Waiting(ctx, po.Namespace)
 	o, ok := a.Objects.(*overlay)
 	if err != nil || po.Spec.Destroy || po.Spec.RefreshOnly || len(recorded) == 0 && (!ok || len(o.modules) == 0) {
 		return recorded, err
 	}
-	view, err := a.view(ctx, po)
-	if _, full := errors.AsType[errFull](err); full {
-		return recorded, nil
-	}
-	if err != nil {
-		return nil, err
+	view, unready, err := a.view(ctx, po)
+	if err != nil || len(unready) > 0 {
+		return recorded, err
 	}
 	return view.Waiting, nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -63,12 +62,9 @@ func Select(ctx context.Context, from *scope.Sources, who *v1alpha1.Identity, na
 	po := &v1alpha1.Plan{Spec: v1alpha1.PlanSpec{Refresh: v1alpha1.RefreshChanged}, Status: v1alpha1.PlanStatus{RequestedBy: who}}
 	po.Namespace = namespace
 	configs := from.ProviderConfigs(ctx, po)
-	o, err := newOutline(view, &po.Spec, configs, from.Catalog, func([]lang.Reference) bool { return false })
-	if _, full := errors.AsType[errFull](err); full {
+	o := newOutline(view, &po.Spec, configs, from.Catalog, func([]lang.Reference) bool { return false })
+	if view.Ambiguous() || !o.complete() {
 		return selectRoughly(view, selects), nil // the plan will report the problem
-	}
-	if err != nil {
-		return nil, err
 	}
 	for i, n := range view.Nodes {
 		if n.Object == nil {

@@ -3,16 +3,12 @@ package planning
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/scope"
-	"github.com/hykube/hykube/internal/store"
 )
 
 // This file handles references to ResourceSets, whose instances are nodes of their own.
@@ -192,28 +188,6 @@ func (s *survey) catalogOf(a *scope.Sources) lang.Catalog {
 			return ""
 		},
 	}
-}
-
-// noteProblems adds an error for each ResourceSet, or each Module, whose instances are not known. Otherwise, a plan would destroy
-// the existing instances.
-func (s *survey) noteProblems(kind string, problems map[string]string) {
-	rest := "without its keys"
-	if kind == kindModule {
-		rest = "until they are known"
-	}
-	for _, name := range slices.Sorted(maps.Keys(problems)) {
-		s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: fmt.Sprintf("Instances of a %s are not known", kind),
-			Detail: fmt.Sprintf("%s %q: %s. No plan of the namespace is possible %s.", kind, name, strings.TrimSuffix(problems[name], "."), rest)})
-	}
-}
-
-// noteProblem adds an error of the list of objects about a set, and reports whether it is one.
-func (s *survey) noteProblem(err error) bool {
-	problem, ok := errors.AsType[*store.SetError](err)
-	if ok {
-		s.noteProblems(problem.Kind, map[string]string{problem.Name: problem.Problem})
-	}
-	return ok
 }
 
 // instancesOf returns the addresses of the instances of the set with an address; nil for another object.

@@ -112,7 +112,8 @@ type survey struct {
 	// prepared is true after prepare.
 	prepared bool
 	// outline knows the objects that nodes lacks; nil if nodes has all objects of the namespace.
-	outline *outline
+	outline   *outline
+	tolerance tolerance
 	// sets finds the set with an address of the namespace if there is no outline; nil finds none. known caches it.
 	sets  func(lang.Address) *resourceset.Set
 	known map[lang.Address]*resourceset.Set

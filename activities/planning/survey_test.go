@@ -357,7 +357,7 @@ func TestSurveyLeavesOutWhatWaits(t *testing.T) {
 	w.Put("test-thing/a", map[string]any{"uses": "${module.shop.out}"}, nil)
 	w.Put("test-thing/b", map[string]any{"uses": "${test_thing.a.id}"}, nil)
 	w.Put("test-thing/c", map[string]any{"uses": "x"}, nil)
-	a := withoutIndex(w)
+	a := plannerOf(w)
 	a.Sources.Sets = waitingModules{}
 	s, err := a.loadAll(t.Context(), w.Plan())
 	if err != nil {

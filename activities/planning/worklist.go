@@ -61,6 +61,9 @@ func newWorklist(ctx context.Context, pr *proposal) (*worklist, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(s.diags) > 0 || !s.outline.complete() {
+		return nil, errObjectChanged // another survey reports the problem
+	}
 	if err := s.outlineScope(); err != nil {
 		return nil, err
 	}
@@ -339,7 +342,7 @@ func (w *worklist) visit(ctx context.Context, batch []int) (ok bool, err error) 
 	w.mu.Unlock()
 	slices.Sort(slots)
 	s := *w.survey
-	if s.nodes, err = pr.loadNodes(ctx, pr.plan, o.view, slots, !pr.restarts()); err != nil {
+	if s.nodes, err = pr.loadNodes(ctx, pr.plan, o.view, slots, tolerance(!pr.restarts())); err != nil {
 		return false, changedIfOutdated(err)
 	}
 	fair.Lock(ctx, &w.mu)
@@ -396,9 +399,9 @@ func (w *worklist) unedited(i int) bool {
 	return object.Mode == v1alpha1.ModeManaged && o.wanted(i) && rec.Exists && rec.Generation == object.Generation
 }
 
-// changedIfOutdated converts the errors that need another survey to errObjectChanged.
+// changedIfOutdated converts errOutdated, which needs another survey, to errObjectChanged.
 func changedIfOutdated(err error) error {
-	if _, full := errors.AsType[errFull](err); full || errors.Is(err, errOutdated) {
+	if errors.Is(err, errOutdated) {
 		return fmt.Errorf("%w: %w", errObjectChanged, err)
 	}
 	return err

@@ -276,6 +276,9 @@ func (r *Record) instance() bool { return r.of != unique.Handle[instancesOf]{} }
 // keepsOwner reports whether the ResourceSet or the Module of an instance stays as long as the record.
 func (r *Record) keepsOwner() bool { return r.instance() && r.Mode.HasInfrastructure() }
 
+// leaves reports whether an instance without a set stays until a plan destroys its infrastructure.
+func (r *Record) leaves() bool { return r.keepsOwner() && (r.Living || r.Intent) }
+
 // ref returns the reference of an instance with a UID.
 func (r *Record) ref(uid types.UID) v1alpha1.ObjectReference {
 	of := r.of.Value()

@@ -1,6 +1,10 @@
 package index
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -195,6 +199,17 @@ func (ns *namespace) remove(kind *Kind, name string, revision int64) {
 			return
 		}
 	}
+}
+
+// sortedDuplicates returns the duplicates, sorted by provider and name.
+func (ns *namespace) sortedDuplicates() (out []*Object) {
+	for _, objects := range ns.duplicates {
+		out = slices.AppendSeq(out, maps.Values(objects))
+	}
+	slices.SortFunc(out, func(a, b *Object) int {
+		return cmp.Or(strings.Compare(a.Provider, b.Provider), strings.Compare(a.Stored, b.Stored), strings.Compare(a.Name, b.Name))
+	})
+	return out
 }
 
 func (ns *namespace) removeDuplicate(o *Object) {

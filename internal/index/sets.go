@@ -245,7 +245,7 @@ func (x *Index) settleLeaving(name string, ns *namespace) {
 	}
 	ns.unsettled, ns.collisions = false, 0
 	for uid, r := range ns.lost {
-		if !r.keepsOwner() || !r.Living && !r.Intent {
+		if !r.leaves() {
 			continue
 		}
 		ref := r.ref(uid)

@@ -3,6 +3,7 @@ package index
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -18,8 +19,12 @@ import (
 type View struct {
 	// Nodes are the entries by slot. Most slots have an object.
 	Nodes []Node
-	// Ambiguous is true if objects of two providers have the same address. Nodes has only one of each two.
-	Ambiguous bool
+	// Duplicates are the objects of further providers with the address of an object in Nodes.
+	Duplicates []*Object
+	// Hidden are the instances that left their set and still have infrastructure, but whose address another object has.
+	Hidden []v1alpha1.ObjectReference
+	// Shared has the names of the ResourceSets whose templates have one address.
+	Shared map[lang.Address][]string
 	// Added holds the positions of the documents of a speculative plan without a stored object, by slot.
 	Added map[int]int
 	// Lost lists the UIDs of the records of data sources and actions without an object.
@@ -57,24 +62,33 @@ func (x *Index) viewOf(name string) *View {
 	if ns == nil {
 		ns = newNamespace(name, x.feed)
 	}
-	v := &View{Nodes: slices.Clone(ns.nodes), Ambiguous: len(ns.duplicates) > 0 || ns.collisions > 0, index: x, slotsMu: ns.slotsMu, slots: ns.slots, known: len(ns.nodes), added: map[lang.Address]int32{}, Added: map[int]int{},
-		Records: x.recordsAt}
+	v := &View{
+		Nodes: slices.Clone(ns.nodes), Duplicates: ns.sortedDuplicates(), index: x, slotsMu: ns.slotsMu, slots: ns.slots,
+		known: len(ns.nodes), added: map[lang.Address]int32{}, Added: map[int]int{}, Records: x.recordsAt,
+	}
 	for uid, r := range ns.lost {
-		if !r.Mode.HasInfrastructure() {
+		switch {
+		case !r.Mode.HasInfrastructure():
 			v.Lost = append(v.Lost, uid)
+		case ns.collisions > 0 && r.leaves():
+			v.Hidden = append(v.Hidden, r.ref(uid))
 		}
 	}
 	slices.Sort(v.Lost)
+	slices.SortFunc(v.Hidden, func(a, b v1alpha1.ObjectReference) int { return strings.Compare(string(a.UID), string(b.UID)) })
 	v.modules, v.Waiting = map[string]*resourceset.Module{}, map[string]string{}
 	v.Problems, v.ModuleProblems, v.sets, v.contents = map[string]string{}, map[string]string{}, map[lang.Address]*ViewSet{}, map[types.UID]int64{}
-	for _, s := range ns.sets {
-		v.add(s)
+	for _, name := range slices.Sorted(maps.Keys(ns.sets)) {
+		v.add(ns.sets[name])
 	}
 	for name, m := range ns.modules {
 		v.addModule(name, m)
 	}
 	return v
 }
+
+// Ambiguous reports whether two objects, or two ResourceSets, have the same address. Nodes has only one of each two.
+func (v *View) Ambiguous() bool { return len(v.Duplicates)+len(v.Hidden)+len(v.Shared) > 0 }
 
 // Slot returns the slot of an address. ok is false if no object has the address.
 func (v *View) Slot(addr lang.Address) (slot int, ok bool) {
@@ -124,12 +138,12 @@ func (v *View) Names(mode v1alpha1.Mode, terraformType string) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// Overlay puts a document of a speculative plan in the place of the stored object, or adds it. It returns false if the
+// Overlay puts a document of a speculative plan in the place of the stored object, or adds it. It returns an error if the
 // document cannot be decoded, because its provider is not ready or lacks its type.
-func (v *View) Overlay(u *unstructured.Unstructured) bool {
+func (v *View) Overlay(u *unstructured.Unstructured) error {
 	r, err := resource.Of(u, v.index.catalog)
 	if err != nil {
-		return false
+		return err
 	}
 	c := Change{Provider: r.Entry.Name, Stored: r.Address.Type, Namespace: u.GetNamespace(), Name: u.GetName(), Object: u}
 	if r.Address.Mode != "" {
@@ -139,13 +153,13 @@ func (v *View) Overlay(u *unstructured.Unstructured) bool {
 	kind := v.index.kind(c)
 	v.index.mu.Unlock()
 	i := v.slot(kind.Mode, kind.Type, c.Name)
-	n := &v.Nodes[i]
-	if n.Object != nil && n.Object.Kind != kind {
-		v.Ambiguous = true
-		return true
+	o := v.index.objectOf(v, kind, c, nil)
+	if stored := v.Nodes[i].Object; stored != nil && stored.Kind != kind {
+		v.Duplicates = append(v.Duplicates, o)
+		return nil
 	}
-	v.putOverlaid(i, v.index.objectOf(v, kind, c, nil))
-	return true
+	v.putOverlaid(i, o)
+	return nil
 }
 
 // putOverlaid puts an object of a speculative plan into a slot.

@@ -29,13 +29,16 @@ type ViewSet struct {
 	Slots, Leaving []int32
 }
 
-// add adds a set. Two sets with the same address make the view ambiguous.
+// add adds a set.
 func (v *View) add(s *set) {
 	if s.Problem != "" {
 		v.Problems[s.Name] = s.Problem
 	}
-	if v.sets[s.Address()] != nil {
-		v.Ambiguous = true
+	if other := v.sets[s.Address()]; other != nil {
+		if v.Shared == nil {
+			v.Shared = map[lang.Address][]string{}
+		}
+		v.Shared[s.Address()] = []string{other.Name, s.Name}
 	}
 	v.sets[s.Address()] = &ViewSet{Set: s.Set, Slots: s.slots}
 	v.contents[s.UID] = s.Revision
@@ -216,8 +219,8 @@ func (v *View) RemoveModule(name string, uid types.UID, except []int32) {
 func (v *View) overlay(s *set) {
 	v.index.fill(v, s, v.index.namespaces[s.Namespace].statusOf, func(int32) *Object { return nil }, func(i int32, o *Object) {
 		n := &v.Nodes[i]
-		if n.Record != nil && n.Object != nil && n.Object.UID != o.UID && n.Object.Instance != nil {
-			v.Ambiguous = true // an instance left another set, and still has infrastructure
+		if n.Record != nil && n.Record.leaves() && n.Object != nil && n.Object.UID != o.UID && n.Object.Instance != nil {
+			v.Hidden = append(v.Hidden, n.Object.Ref(s.Namespace)) // an instance left another set
 		}
 		v.putOverlaid(i, o)
 	})

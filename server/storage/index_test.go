@@ -155,11 +155,11 @@ func (x *indexed) check(followed *index.Index, when string) {
 		if err != nil {
 			x.t.Fatal(err)
 		}
-		if want.Ambiguous != got.Ambiguous {
-			x.t.Fatalf("%s, namespace %q: ambiguous: %t, want %t", when, namespace, got.Ambiguous, want.Ambiguous)
+		if want.Ambiguous() != got.Ambiguous() {
+			x.t.Fatalf("%s, namespace %q: ambiguous: %t, want %t", when, namespace, got.Ambiguous(), want.Ambiguous())
 		}
 		// Of an ambiguous namespace, the index has one of several objects with an address, and no plan uses it.
-		if diff := cmp.Diff([]any{want.Lost, want.Problems, want.ModuleProblems}, []any{got.Lost, got.Problems, got.ModuleProblems}); diff != "" && !want.Ambiguous {
+		if diff := cmp.Diff([]any{want.Lost, want.Problems, want.ModuleProblems}, []any{got.Lost, got.Problems, got.ModuleProblems}); diff != "" && !want.Ambiguous() {
 			x.t.Fatalf("%s, namespace %q: the view differs from that of a new index (-new +got):\n%s", when, namespace, diff)
 		}
 	}

@@ -279,8 +279,8 @@ func TestAnAddressOfAnInstanceThatLeft(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v.Ambiguous != want {
-			t.Errorf("%s: ambiguous %t", when, v.Ambiguous)
+		if v.Ambiguous() != want {
+			t.Errorf("%s: ambiguous %t", when, v.Ambiguous())
 		}
 		return v
 	}
@@ -313,7 +313,7 @@ func TestAnAddressOfAnInstanceThatLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.OverlaySet(expanded); !v.Ambiguous {
+	if v.OverlaySet(expanded); !v.Ambiguous() {
 		t.Error("another set of a speculative plan took the address, and the view is not ambiguous")
 	}
 	named("second", second, "web")
