@@ -139,7 +139,7 @@ func (sc *crashScenario) restart() {
 	}
 	s := *sc.Sources
 	s.Processes = ledger.Alone() // a new process
-	s.Sessions = session.NewPool(s.Catalog, nil, slog.New(slog.DiscardHandler))
+	s.Sessions = session.NewPool(s.Catalog, ledger.Alone(), slog.New(slog.DiscardHandler))
 	s.Sessions.Source, s.Sessions.Unconfigured = start, start
 	sc.Sources = &s
 	sc.Follow()

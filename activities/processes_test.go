@@ -42,6 +42,12 @@ func (p *processes) Processes() int { return 1 + len(p.live) }
 
 func (p *processes) TakeSlot(context.Context, string, int) (func(), error) { return func() {}, nil }
 
+func (p *processes) Shared() bool { return false }
+
+func (p *processes) Share(_ context.Context, _ string, total int64, own ledger.Share) (ledger.Share, error) {
+	return ledger.Share{Want: own.Want, Held: total, Fair: total}, nil
+}
+
 // TestNoCallBeginsWithoutTheLease has the server lose its lease between each intent and the call, and get it again. No call begins
 // meanwhile, and no intent stays. The plan then goes on.
 func TestNoCallBeginsWithoutTheLease(t *testing.T) {

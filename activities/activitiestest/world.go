@@ -75,7 +75,7 @@ func NewWorld(t *testing.T) *World {
 	w.Sources = &scope.Sources{
 		Objects: FakeObjects{w}, Configs: FakeConfigs{w}, Access: FakeAccess{w}, Policies: FakePolicies{w}, Catalog: c,
 		Processes: ledger.Alone(),
-		Ledger:    ledger.New(ledgertest.New()), Sessions: session.NewPool(c, nil, slog.New(slog.DiscardHandler)),
+		Ledger:    ledger.New(ledgertest.New()), Sessions: session.NewPool(c, ledger.Alone(), slog.New(slog.DiscardHandler)),
 	}
 	w.Follow()
 	source := func(context.Context, catalog.Entry, provider.Configuration) (tfprotov6.ProviderServer, func(), error) {

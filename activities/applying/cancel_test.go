@@ -45,7 +45,7 @@ func TestCancelledPlanIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plans := &activitiestest.OnePlan{}
 		plans.Plan.UID, plans.Plan.Generation = "u", 1
-		sessions := session.NewPool(nil, nil, slog.New(slog.DiscardHandler))
+		sessions := session.NewPool(nil, ledger.Alone(), slog.New(slog.DiscardHandler))
 		start := func(p *process, plan *v1alpha1.Plan) (release func()) {
 			sessions.Source = func(context.Context, catalog.Entry, provider.Configuration) (tfprotov6.ProviderServer, func(), error) {
 				return p, func() {}, nil

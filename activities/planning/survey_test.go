@@ -46,7 +46,7 @@ func newEstate(t *testing.T, things ...string) *estate {
 	}}
 	c := catalog.New(nil)
 	c.Put(catalog.Entry{Name: "test", Schema: &schema.Provider{Resources: map[string]*schema.Schema{"test_thing": {Block: block}}}})
-	e := &estate{t: t, hands: &scope.Sources{Catalog: c, Sessions: session.NewPool(c, nil, slog.New(slog.DiscardHandler))}}
+	e := &estate{t: t, hands: &scope.Sources{Catalog: c, Sessions: session.NewPool(c, ledger.Alone(), slog.New(slog.DiscardHandler))}}
 	for _, thing := range things {
 		e.add(thing)
 	}

@@ -1,10 +1,11 @@
 package session
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 
 	"golang.org/x/time/rate"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/ledger"
 )
 
 // LimitMode selects the limits of a ProviderConfig for which a caller waits.
@@ -33,42 +35,64 @@ const (
 	batchConcurrency   = 256
 )
 
-// Processes are the processes that share the limits.
-type Processes interface {
-	// Processes returns the number of live processes, at least 1.
-	Processes() int
-	// TakeSlot waits for one of a number of slots, which is less than that of the processes. The caller calls release after its
-	// call.
-	TakeSlot(ctx context.Context, config string, slots int) (release func(), err error)
-}
-
-// limits holds the limits of each provider configuration. They apply to all plans of all processes together: each process has an
-// equal share.
+// limits holds the limits of each provider configuration. They apply to all plans of all processes together; see share.
 type limits struct {
-	logger *slog.Logger
-	// processes is nil for one process.
-	processes Processes
+	logger    *slog.Logger
+	processes ledger.Processes
 
 	mu      sync.Mutex
 	buckets map[string]*bucket
+	// slots and rates are those of all buckets, by the names of their limits. A change of one limit keeps the others.
+	slots map[string]*slots
+	rates map[string]*callRate
 }
 
 type bucket struct {
-	key  string
 	spec v1alpha1.Limits
-	// processes is that of limits. shares is the number of processes among which rate is shared now.
-	processes Processes
-	shares    atomic.Int64
 	// slots limits single calls, and batched limits calls of types that the provider takes in batches. They are the
 	// same if the spec has a limit.
 	slots, batched *slots
 	// rate is the limit of the spec. governor adapts to the limit that the provider's API shows by throttling.
-	rate     *rate.Limiter
+	rate     *callRate
 	governor *governor
 }
 
-func newLimits(processes Processes, logger *slog.Logger) *limits {
-	return &limits{processes: processes, logger: logger, buckets: map[string]*bucket{}}
+func newLimits(processes ledger.Processes, logger *slog.Logger) *limits {
+	return &limits{
+		processes: processes, logger: logger,
+		buckets: map[string]*bucket{}, slots: map[string]*slots{}, rates: map[string]*callRate{},
+	}
+}
+
+// slotsOf returns the n slots of a kind of calls.
+func (l *limits) slotsOf(key, calls string, n int) *slots {
+	name := fmt.Sprintf("%s %s %d", key, calls, n)
+	if l.slots[name] == nil {
+		l.slots[name] = newSlots(n, l.shareOf(name, int64(n)))
+	}
+	return l.slots[name]
+}
+
+// rateOf returns the limit of calls a second; 0 means none.
+func (l *limits) rateOf(key string, perSecond int) *callRate {
+	if perSecond == 0 {
+		return &callRate{limiter: rate.NewLimiter(rate.Inf, 1)}
+	}
+	name := fmt.Sprintf("%s rate %d", key, perSecond)
+	if l.rates[name] == nil {
+		l.rates[name] = &callRate{
+			limiter: rate.NewLimiter(rate.Limit(perSecond), perSecond), share: l.shareOf(name, int64(perSecond)*rateUnits),
+		}
+	}
+	return l.rates[name]
+}
+
+// shareOf returns the share of a limit; nil if no other process can have a part of it.
+func (l *limits) shareOf(name string, total int64) *share {
+	if !l.processes.Shared() {
+		return nil
+	}
+	return &share{processes: l.processes, logger: l.logger, limit: name, total: total, changed: make(chan struct{}, 1)}
 }
 
 func (l *limits) bucket(key string, spec *v1alpha1.Limits) *bucket {
@@ -80,21 +104,13 @@ func (l *limits) bucket(key string, spec *v1alpha1.Limits) *bucket {
 	defer l.mu.Unlock()
 	b := l.buckets[key]
 	if b == nil || b.spec != s {
-		var sharers func() int
-		if l.processes != nil {
-			sharers = l.processes.Processes
-		}
 		b = &bucket{
-			key: key, spec: s, processes: l.processes, slots: newSlots(defaultConcurrency, sharers), batched: newSlots(batchConcurrency, sharers),
-			rate: rate.NewLimiter(rate.Inf, 1), governor: newGovernor(l.logger.With("config", key)),
+			spec: s, slots: l.slotsOf(key, "calls", cmp.Or(int(s.Concurrency), defaultConcurrency)),
+			rate: l.rateOf(key, int(s.RatePerSecond)), governor: newGovernor(l.logger.With("config", key)),
 		}
-		b.shares.Store(1)
-		if s.Concurrency > 0 {
-			b.slots = newSlots(int(s.Concurrency), sharers)
-			b.batched = b.slots
-		}
-		if s.RatePerSecond > 0 {
-			b.rate = rate.NewLimiter(rate.Limit(s.RatePerSecond), int(s.RatePerSecond))
+		b.batched = b.slots
+		if s.Concurrency == 0 {
+			b.batched = l.slotsOf(key, "batched calls", batchConcurrency)
 		}
 		l.buckets[key] = b
 	}
@@ -105,8 +121,6 @@ func (l *limits) bucket(key string, spec *v1alpha1.Limits) *bucket {
 type Admission struct {
 	bucket *bucket
 	slots  *slots // nil without a slot
-	// common releases the slot of all processes; nil without one.
-	common func()
 	call   governed
 	once   sync.Once
 }
@@ -123,16 +137,8 @@ func (b *bucket) admit(ctx context.Context, batched bool, mode LimitMode) (*Admi
 		if err := a.slots.acquire(ctx, mode == ApplySlotAndRate); err != nil {
 			return nil, err
 		}
-		if b.processes != nil && a.slots.max < b.processes.Processes() {
-			var err error
-			if a.common, err = b.processes.TakeSlot(ctx, b.key, a.slots.max); err != nil {
-				a.Release()
-				return nil, err
-			}
-		}
 	}
-	b.shareRate()
-	err := b.rate.Wait(ctx)
+	err := b.rate.wait(ctx)
 	if err == nil {
 		a.call, err = b.governor.wait(ctx)
 	}
@@ -143,24 +149,9 @@ func (b *bucket) admit(ctx context.Context, batched bool, mode LimitMode) (*Admi
 	return a, nil
 }
 
-// shareRate gives this process its share of the limit of the spec.
-func (b *bucket) shareRate() {
-	if b.processes == nil || b.spec.RatePerSecond == 0 {
-		return
-	}
-	n := int64(b.processes.Processes())
-	if b.shares.Swap(n) != n {
-		b.rate.SetLimit(rate.Limit(b.spec.RatePerSecond) / rate.Limit(n))
-		b.rate.SetBurst(max(1, int(b.spec.RatePerSecond)/int(n)))
-	}
-}
-
 // Release ends the call. Further calls do nothing.
 func (a *Admission) Release() {
 	a.once.Do(func() {
-		if a.common != nil {
-			a.common()
-		}
 		if a.slots != nil {
 			a.slots.release()
 		}

@@ -4,14 +4,17 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
 )
 
-func quiet() *limits { return newLimits(nil, slog.New(slog.DiscardHandler)) }
+func quiet() *limits { return newLimits(ledger.Alone(), slog.New(slog.DiscardHandler)) }
 
 func TestLimitsAreSharedByConfiguration(t *testing.T) {
 	l := quiet()
@@ -132,54 +135,117 @@ func TestACallerThatLeavesPassesItsSlotOn(t *testing.T) {
 	}
 }
 
-// sharing are processes that share limits. taken counts the slots of all processes that were taken.
+// sharing is the database of processes that share limits.
 type sharing struct {
-	n     atomic.Int64
-	taken atomic.Int64
+	mu    sync.Mutex
+	parts map[string][]ledger.Part
 }
 
-func (s *sharing) Processes() int { return int(s.n.Load()) }
+// rest are the methods that no limit needs.
+type rest = ledger.Processes
 
-func (s *sharing) TakeSlot(context.Context, string, int) (func(), error) {
-	s.taken.Add(1)
-	return func() { s.taken.Add(-1) }, nil
+// process is one of the processes.
+type process struct {
+	rest
+	name string
+	of   *sharing
 }
 
-// TestProcessesShareLimits has another process begin and end. Fewer slots than processes are those of all processes.
-func TestProcessesShareLimits(t *testing.T) {
-	s := &sharing{}
-	s.n.Store(1)
-	l := newLimits(s, slog.New(slog.DiscardHandler))
-	admit := func(key string, limits v1alpha1.Limits) *Admission {
-		t.Helper()
-		a, err := l.bucket(key, &limits).admit(t.Context(), false, SlotAndRate)
-		if err != nil {
-			t.Fatal(err)
+func (process) Shared() bool { return true }
+
+func (p process) Share(_ context.Context, limit string, total int64, own ledger.Share) (ledger.Share, error) {
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	part, share := ledger.Part{Process: p.name, Want: own.Want, Held: own.Held}.Grow(total, p.of.parts[limit])
+	parts := slices.DeleteFunc(p.of.parts[limit], func(o ledger.Part) bool { return o.Process == p.name })
+	p.of.parts[limit] = append(parts, part)
+	return share, nil
+}
+
+// newSharing returns the limits of two processes that share them.
+func newSharing() (first, second *limits) {
+	of := &sharing{parts: map[string][]ledger.Part{}}
+	quiet := slog.New(slog.DiscardHandler)
+	return newLimits(process{name: "first", of: of}, quiet), newLimits(process{name: "second", of: of}, quiet)
+}
+
+// callers makes calls without a pause, width at once, until stop. calls counts those that ended, and running those that run.
+func callers(t *testing.T, l *limits, spec *v1alpha1.Limits, width int, calls, running *atomic.Int64) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for range width {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				a, err := l.bucket("config", spec).admit(ctx, false, SlotAndRate)
+				if err != nil {
+					return
+				}
+				if running.Add(1) > int64(spec.Concurrency) {
+					t.Errorf("more than %d calls at once", spec.Concurrency)
+				}
+				time.Sleep(time.Millisecond)
+				calls.Add(1)
+				running.Add(-1)
+				a.Release()
+			}
+		})
+	}
+	return func() { cancel(); all.Wait() }
+}
+
+// eventually waits until done holds.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(what)
 		}
-		return a
 	}
-	four := v1alpha1.Limits{Concurrency: 4}
-	first, second, third := admit("four", four), admit("four", four), admit("four", four)
-	s.n.Store(2)
-	first.Release()
-	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	if _, err := l.bucket("four", &four).admit(short, false, SlotAndRate); err == nil {
-		t.Error("a process takes more than its half")
+}
+
+// TestProcessesShareLimits has two processes call, one after the other and both at once. A process alone has the whole limit, also
+// while the other one is idle. They never make more calls at once than the limit, and neither waits for ever for the other.
+func TestProcessesShareLimits(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int32{1, 2, 4} {
+		t.Run(strconv.Itoa(int(n)), func(t *testing.T) {
+			t.Parallel()
+			spec := &v1alpha1.Limits{Concurrency: n}
+			first, second := newSharing()
+			var running atomic.Int64
+			for range 2 {
+				for _, alone := range []*limits{first, second} {
+					var calls atomic.Int64
+					stop := callers(t, alone, spec, 8, &calls, &running)
+					eventually(t, "a process does not get the whole limit", func() bool { return running.Load() == int64(n) })
+					stop()
+				}
+				var calls, others atomic.Int64
+				stop, stopOther := callers(t, first, spec, 8, &calls, &running), callers(t, second, spec, 8, &others, &running)
+				for range 3 {
+					before, otherBefore := calls.Load(), others.Load()
+					eventually(t, "a process waits for ever", func() bool { return calls.Load() > before && others.Load() > otherBefore })
+				}
+				stop()
+				stopOther()
+			}
+		})
 	}
-	second.Release()
-	admit("four", four).Release()
-	third.Release()
-	s.n.Store(3)
-	one := admit("one", v1alpha1.Limits{Concurrency: 1})
-	if s.taken.Load() != 1 {
-		t.Fatalf("took %d slots of all processes, want 1", s.taken.Load())
-	}
-	if one.Release(); s.taken.Load() != 0 {
-		t.Error("the slot of all processes is not released")
-	}
-	b := l.bucket("rate", &v1alpha1.Limits{RatePerSecond: 9})
-	if b.shareRate(); b.rate.Limit() != 3 {
-		t.Errorf("the rate is %v, want 3", b.rate.Limit())
-	}
+}
+
+// TestProcessesShareRates has two processes call with a rate.
+func TestProcessesShareRates(t *testing.T) {
+	t.Parallel()
+	spec := &v1alpha1.Limits{Concurrency: 100, RatePerSecond: 30}
+	first, second := newSharing()
+	limit := func(l *limits) float64 { return float64(l.bucket("config", spec).rate.limiter.Limit()) }
+	var calls, running atomic.Int64
+	stop := callers(t, first, spec, 8, &calls, &running)
+	eventually(t, "a process alone does not get the whole rate", func() bool { return limit(first) == 30 })
+	stopOther := callers(t, second, spec, 8, &calls, &running)
+	eventually(t, "two processes do not get a half each", func() bool { return limit(first) == 15 && limit(second) == 15 })
+	stop()
+	eventually(t, "the rate of an idle process is lost", func() bool { return limit(second) == 30 })
+	stopOther()
 }

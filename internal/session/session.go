@@ -100,9 +100,9 @@ type Pool struct {
 	working map[types.UID]map[Stoppable]struct{}
 }
 
-// NewPool returns a pool over the installed providers. It shares the limits with other processes; processes is nil without others. It
-// logs when the API of a provider throttles.
-func NewPool(c *catalog.Catalog, processes Processes, logger *slog.Logger) *Pool {
+// NewPool returns a pool over the installed providers. All processes share the limits. It logs when the API of
+// a provider throttles.
+func NewPool(c *catalog.Catalog, processes ledger.Processes, logger *slog.Logger) *Pool {
 	return &Pool{
 		limits:  newLimits(processes, logger),
 		working: map[types.UID]map[Stoppable]struct{}{},
