@@ -11,6 +11,7 @@ import (
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/resource"
@@ -30,7 +31,7 @@ func (s *stepRun) acquire(ctx context.Context, r *resource.Resource, config cty.
 		return nil, err
 	}
 	if s.Change.Mode == v1alpha1.ModeAction { // planning refuses other secrets of a data source
-		if err := checkOrigins(s.Change, config); err != nil {
+		if err := s.checkOrigins(ctx, config); err != nil {
 			return nil, err
 		}
 	}
@@ -78,13 +79,20 @@ func (s *stepRun) checkApproved(r *resource.Resource, config cty.Value) error {
 	return nil
 }
 
-// checkOrigins returns a *StaleError if the configuration has a secret of an object that the approved plan did not show.
-func checkOrigins(c *ledger.Change, config cty.Value) error {
-	if o, ok := changes.UnplannedOrigin(c, config); ok {
-		return changes.Stale(v1alpha1.StaleInconsistentPlan, "with all values known, an argument has a secret of %s, which the approved plan does not give to the provider",
-			o.Text(c.Object.Namespace))
+// checkOrigins returns a *StaleError if the configuration has a secret of an object that the approved plan did not show, and that a
+// user who caused the change may not read. Planning does not know the nested attributes of a value that it does not know.
+func (s *stepRun) checkOrigins(ctx context.Context, config cty.Value) error {
+	further := *s.Change
+	if further.Discloses = changes.UnplannedOrigins(s.Change, config); len(further.Discloses) == 0 {
+		return nil
 	}
-	return nil
+	who, missing, err := changes.LackSecretRights(ctx, s.Sources, s.Plan, &further)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	of := lang.Origin{Address: lang.Address(further.Discloses[0])}
+	return changes.Stale(v1alpha1.StaleInconsistentPlan, "with all values known, an argument has a secret of %s, which the approved plan does not "+
+		"give to the provider, and the user %q may not read it", of.Text(s.Change.Object.Namespace), who.Username)
 }
 
 // prior returns the state before the step: the recorded state or the one that planning read, or the current one.
@@ -156,7 +164,7 @@ func (s *stepRun) planAgain(v *scope.Evaluator, r *resource.Resource, l *scope.L
 	if !scope.Known(config.Effective) {
 		return nil, config, fmt.Errorf("a value that %s refers to is still not known", c.Address)
 	}
-	if err := checkOrigins(c, config.Written); err != nil {
+	if err := s.checkOrigins(v.Ctx, config.Written); err != nil {
 		return nil, config, err
 	}
 	ty := r.Schema.Block.ImpliedType()

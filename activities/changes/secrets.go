@@ -132,13 +132,13 @@ func LackSecretRights(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan
 	return who, nil, nil
 }
 
-// UnplannedOrigin returns an origin of a secret in a configuration that the change's plan did not show; ok is false if there
-// is none. A value that planning did not know may come from other objects than its expression showed.
-func UnplannedOrigin(c *ledger.Change, config cty.Value) (o lang.Origin, ok bool) {
+// UnplannedOrigins returns the objects whose secrets a configuration has, although the change's plan did not show them. A value that
+// planning did not know may come from other objects than its expression showed.
+func UnplannedOrigins(c *ledger.Change, config cty.Value) (of []ledger.Origin) {
 	for _, o := range lang.OriginsOf(config) {
 		if !slices.Contains(c.Origins, ledger.Origin(o.Address)) {
-			return o, true
+			of = addOrigin(of, o)
 		}
 	}
-	return lang.Origin{}, false
+	return of
 }

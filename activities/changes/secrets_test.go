@@ -2,6 +2,7 @@ package changes
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/hykube/hykube/internal/lang"
@@ -15,8 +16,8 @@ func originOf(name string) lang.Origin {
 	return lang.Origin{Address: lang.Address{Namespace: "prod", Type: "sim_password", Name: name}}
 }
 
-// TestUnplannedOrigin has a step whose configuration has a secret that planning did not know of.
-func TestUnplannedOrigin(t *testing.T) {
+// TestUnplannedOrigins has a step whose configuration has a secret that planning did not know of.
+func TestUnplannedOrigins(t *testing.T) {
 	c := &ledger.Change{}
 	if err := NoteSecrets(c, "team", []Secret{{SecretArgument: plan.SecretArgument{Path: cty.GetAttrPath("a"), Origins: []lang.Origin{originOf("db")}}}}); err != nil {
 		t.Fatal(err)
@@ -24,11 +25,12 @@ func TestUnplannedOrigin(t *testing.T) {
 	with := func(name string) cty.Value {
 		return cty.StringVal("x").WithMarks(cty.NewValueMarks(lang.Sensitive, originOf(name)))
 	}
-	if o, ok := UnplannedOrigin(c, cty.ObjectVal(map[string]cty.Value{"a": with("db"), "b": cty.StringVal("y").Mark(lang.Sensitive)})); ok {
-		t.Errorf("got %v", o)
+	if of := UnplannedOrigins(c, cty.ObjectVal(map[string]cty.Value{"a": with("db"), "b": cty.StringVal("y").Mark(lang.Sensitive)})); len(of) > 0 {
+		t.Errorf("got %v", of)
 	}
-	if o, ok := UnplannedOrigin(c, cty.ObjectVal(map[string]cty.Value{"a": with("db"), "b": with("other")})); !ok || o != originOf("other") {
-		t.Errorf("got %v, %t", o, ok)
+	of := UnplannedOrigins(c, cty.ObjectVal(map[string]cty.Value{"a": with("db"), "b": with("other"), "c": with("other")}))
+	if want := []ledger.Origin{ledger.Origin(originOf("other").Address)}; !slices.Equal(of, want) {
+		t.Errorf("got %v, want %v", of, want)
 	}
 }
 
