@@ -20,12 +20,17 @@ import (
 // rightsToTemplate returns the rights to read the expressions of an instance: those of its ResourceSet, or of the files of its Module.
 func rightsToTemplate(ref v1alpha1.ObjectReference) []store.Right {
 	if v1alpha1.OwnerKind(ref.Name) == "Module" {
-		return []store.Right{
-			{Verb: store.VerbGet, Namespace: ref.Namespace, Group: v1alpha1.GroupName, Resource: "modules", Name: ref.Set},
-			{Verb: store.VerbGet, Namespace: ref.Namespace, Resource: "configmaps"}, // the change does not name the one with the files
-		}
+		return rightsToFiles(ref.Namespace, ref.Set)
 	}
 	return []store.Right{{Verb: store.VerbGet, Namespace: ref.Namespace, Group: v1alpha1.GroupName, Resource: "resourcesets", Name: ref.Set}}
+}
+
+// rightsToFiles returns the rights to read the files of a Module. A plan does not name their ConfigMap.
+func rightsToFiles(namespace, module string) []store.Right {
+	return []store.Right{
+		{Verb: store.VerbGet, Namespace: namespace, Group: v1alpha1.GroupName, Resource: "modules", Name: module},
+		{Verb: store.VerbGet, Namespace: namespace, Resource: "configmaps"},
+	}
 }
 
 // rightsToDiagnostics returns the rights to read a diagnostic about an instance, besides the one to get it. It may quote the template
@@ -130,6 +135,9 @@ func rightsToRead(byType func(v1alpha1.Mode, string) []kinds.Kind, namespace, ad
 	if name, ok := strings.CutPrefix(address, scope.ProviderConfigAddress); ok {
 		return []store.Right{{Verb: store.VerbGet, Namespace: namespace, Group: v1alpha1.GroupName, Resource: "providerconfigs", Name: name}}
 	}
+	if rights, ok := rightsToModule(namespace, address); ok {
+		return rights
+	}
 	addr, err := lang.ParseAddress(address)
 	if err != nil {
 		return all
@@ -147,6 +155,21 @@ func rightsToRead(byType func(v1alpha1.Mode, string) []kinds.Kind, namespace, ad
 		return rights
 	}
 	return append(rights, rightsToDiagnostics(namespace, addr.ObjectName(), "")...)
+}
+
+// rightsToModule returns the rights to read what a plan says about a Module, its check blocks or its outputs, by an address such as
+// "module.shop" or "module.shop.url". The status of the Module has the values of outputs, too; the other texts may quote its files, and
+// the values in them. ok is false for another address.
+func rightsToModule(namespace, address string) (rights []store.Right, ok bool) {
+	path, rest, ok := v1alpha1.CutModulePath(address)
+	if !ok {
+		return nil, false
+	}
+	rights = rightsToFiles(namespace, v1alpha1.RootModule(path))
+	if strings.Count(rest, ".") == 1 { // an output; the address of a resource has the type and the name
+		return rights[:1], true
+	}
+	return rights, rest == "" || strings.HasPrefix(rest, ".check.")
 }
 
 // withhold removes each part of a change that is, or may repeat, a value of its object.

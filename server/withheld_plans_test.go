@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,11 +20,14 @@ import (
 // who may get some of them. A diagnostic of an instance may quote its template, and a ConfigMap.
 func TestDiagnosticsOfOthersAreWithheld(t *testing.T) {
 	ns := namespace(t, "withheld")
-	addresses := []string{"sim_network.mine", "sim_network.other", "gone_thing.main", "ProviderConfig/other", "sim_network.hosts[0]", "module.shop.sim_network.main"}
+	addresses := []string{"sim_network.mine", "sim_network.other", "gone_thing.main", "ProviderConfig/other", "sim_network.hosts[0]", "module.shop.sim_network.main", "module.shop"}
+	const check, output = "module.shop.check.url", "module.shop.url"
 	p := planned(t, shared, ns, func(p *v1alpha1.Plan) {
 		for _, address := range append([]string{""}, addresses...) {
 			p.Status.Diagnostics = append(p.Status.Diagnostics, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityWarning, Address: address, Summary: "text of " + address, Detail: "text of " + address, Attribute: "spec.text of " + address})
 		}
+		p.Status.Checks = []v1alpha1.Diagnostic{{Severity: v1alpha1.SeverityWarning, Address: check, Summary: "text of " + check}}
+		p.Status.Outputs = []v1alpha1.PlanOutput{{Module: "shop", Name: "url", Before: &v1alpha1.JSON{Raw: []byte(`"text of ` + output + `"`)}}}
 	})
 	read := rbacv1.PolicyRule{APIGroups: []string{"hykube.io"}, Resources: []string{"plans", "plans/status", "plans/approval", "plans/cancel"}, Verbs: []string{"*"}}
 	configs := rbacv1.PolicyRule{APIGroups: []string{"hykube.io"}, Resources: []string{"providerconfigs"}, Verbs: []string{"get"}}
@@ -43,9 +47,9 @@ func TestDiagnosticsOfOthersAreWithheld(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	instances := "sim_network.hosts[0] module.shop.sim_network.main "
+	instances := "sim_network.hosts[0] module.shop.sim_network.main module.shop " + check + " "
 	for user, withheld := range map[string]string{
-		"viewer": instances + "sim_network.other gone_thing.main ProviderConfig/other", "editor": instances + "gone_thing.main", "approver": "gone_thing.main ProviderConfig/other",
+		"viewer": instances + output + " sim_network.other gone_thing.main ProviderConfig/other", "editor": instances + "gone_thing.main", "approver": "gone_thing.main ProviderConfig/other",
 	} {
 		client := objects(t, shared.as(user)).Resource(plans).Namespace(ns)
 		if err := harness.Within(deadline, func() error {
@@ -59,9 +63,9 @@ func TestDiagnosticsOfOthersAreWithheld(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, address := range addresses {
-				hidden := !strings.Contains(string(text), "text of "+address)
-				if want := strings.Contains(withheld, address); hidden != want || !strings.Contains(string(text), `"`+address+`"`) {
+			for _, address := range append([]string{check, output}, addresses...) {
+				hidden, named := !strings.Contains(string(text), "text of "+address+`"`), strings.Contains(string(text), `"`+address+`"`)
+				if want := slices.Contains(strings.Fields(withheld), address); hidden != want || named != (address != output) {
 					t.Errorf("%s, %s: the text of %s is withheld %t, want %t: %s", user, how, address, hidden, want, text)
 				}
 			}

@@ -146,8 +146,12 @@ func unknownInstances(kind string, problems map[string]string) (out diag.Diagnos
 		rest = "until they are known"
 	}
 	for _, name := range slices.Sorted(maps.Keys(problems)) {
-		out = append(out, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: fmt.Sprintf("Instances of a %s are not known", kind),
-			Detail: fmt.Sprintf("%s %q: %s. No plan of the namespace is possible %s.", kind, name, strings.TrimSuffix(problems[name], "."), rest)})
+		d := v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: fmt.Sprintf("Instances of a %s are not known", kind),
+			Detail: fmt.Sprintf("%s %q: %s. No plan of the namespace is possible %s.", kind, name, strings.TrimSuffix(problems[name], "."), rest)}
+		if kind == kindModule { // the server withholds the text from readers of the plan who may not read the files
+			d.Address = v1alpha1.ModulePath("", name, nil)
+		}
+		out = append(out, d)
 	}
 	return out
 }

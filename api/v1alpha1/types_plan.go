@@ -225,7 +225,7 @@ type PlanStatus struct {
 }
 
 // PlanOutput is an output of a Module whose value a plan changes. A value that is sensitive, or too large for the Plan, is
-// omitted.
+// omitted. Without the right to get the Module, all values are omitted.
 type PlanOutput struct {
 	// Name of the Module.
 	Module string `json:"module"`

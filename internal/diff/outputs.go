@@ -24,7 +24,7 @@ func Outputs(plan *v1alpha1.Plan, style Style) []string {
 		case o.AfterUnknown:
 			a = unknown{}
 		case a == nil && b == nil:
-			p.line(2, "~", prefix+style.Dim("(value too large to show)"))
+			p.line(2, "~", prefix+style.Dim("(value not shown)"))
 			continue
 		}
 		p.attribute(2, changed(b, a), prefix, b, a, "\x00", "")

@@ -35,7 +35,7 @@ func TestOutputs(t *testing.T) {
   - module.shop.none = "a" -> null
   ~ module.shop.secret = (sensitive value)
   + module.shop.terminal = "\x1b[31m"
-  ~ module.shop.large = (value too large to show)
+  ~ module.shop.large = (value not shown)
   + module.shop.unknown = (known after apply)`
 	if diff := cmp.Diff(want, strings.Join(Outputs(p, Style{}), "\n")); diff != "" {
 		t.Errorf("the outputs differ (-want +got):\n%s", diff)

@@ -174,11 +174,12 @@ type Users interface {
 	Current(who v1alpha1.Identity) (v1alpha1.Identity, bool)
 }
 
-// SetError is the error for a ResourceSet or a Module whose instances are not known.
+// SetError is the error for a ResourceSet or a Module whose instances are not known. Its text omits the Problem, which may quote the
+// files of a Module and the values in them: not everybody who reads the text may read these.
 type SetError struct{ Kind, Name, Problem string }
 
 func (e *SetError) Error() string {
-	return fmt.Sprintf("the instances of the %s %q are not known: %s", e.Kind, e.Name, e.Problem)
+	return fmt.Sprintf("the instances of the %s %q are not known: the condition Ready of that object says why", e.Kind, e.Name)
 }
 
 // IgnoreGone returns nil if err is ErrGone, else err.

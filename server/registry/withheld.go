@@ -57,28 +57,50 @@ func (mayRead ReaderFunc) response(ctx context.Context, obj runtime.Object, err 
 	return obj, nil
 }
 
-// withheld returns the plan without the texts of diagnostics about objects that the user may not get.
+// withheld returns the plan without the texts of diagnostics about objects that the user may not get, and without the values of
+// outputs of such Modules.
 func withheld(p *v1alpha1.Plan, mayGet func(p *v1alpha1.Plan, address string) (bool, error)) (*v1alpha1.Plan, error) {
+	shown, changed := *p, false
+	var err error
+	readable := func(address string) bool {
+		if err != nil || address == "" { // without an address, it is about the plan
+			return err == nil
+		}
+		var ok bool
+		ok, err = mayGet(p, address)
+		return ok
+	}
+	hide := func(diags []v1alpha1.Diagnostic) []v1alpha1.Diagnostic {
+		return hidden(diags, func(d *v1alpha1.Diagnostic) bool { return readable(d.Address) }, func(d *v1alpha1.Diagnostic) {
+			*d, changed = v1alpha1.Diagnostic{Severity: d.Severity, Address: d.Address, Summary: summaryWithheld, Detail: detailWithheld}, true
+		})
+	}
+	shown.Status.Diagnostics, shown.Status.Checks = hide(p.Status.Diagnostics), hide(p.Status.Checks)
+	shown.Status.Outputs = hidden(p.Status.Outputs, func(o *v1alpha1.PlanOutput) bool {
+		return readable(v1alpha1.ModulePath("", o.Module, nil) + "." + o.Name)
+	}, func(o *v1alpha1.PlanOutput) { o.Before, o.After, changed = nil, nil, true })
+	switch {
+	case err != nil:
+		return nil, apierrors.NewInternalError(fmt.Errorf("authorize reading a diagnostic of plan %q: %w", p.Name, err))
+	case changed:
+		return &shown, nil
+	}
+	return p, nil
+}
+
+// hidden returns a list with hide applied to each element that is not readable. It does not change the list, which a cache may share.
+func hidden[T any](list []T, readable func(*T) bool, hide func(*T)) []T {
 	copied := false
-	for i, d := range p.Status.Diagnostics {
-		if d.Address == "" {
-			continue // it is about the plan
-		}
-		ok, err := mayGet(p, d.Address)
-		if err != nil {
-			return nil, apierrors.NewInternalError(fmt.Errorf("authorize reading a diagnostic of plan %q: %w", p.Name, err))
-		}
-		if ok {
+	for i := range list {
+		if readable(&list[i]) {
 			continue
 		}
 		if !copied {
-			shallow := *p
-			p, copied = &shallow, true
-			p.Status.Diagnostics = slices.Clone(p.Status.Diagnostics)
+			list, copied = slices.Clone(list), true
 		}
-		p.Status.Diagnostics[i] = v1alpha1.Diagnostic{Severity: d.Severity, Address: d.Address, Summary: summaryWithheld, Detail: detailWithheld}
+		hide(&list[i])
 	}
-	return p, nil
+	return list
 }
 
 // watch converts the events of a watch. It asks for the rights anew at each event.
@@ -89,7 +111,7 @@ func (mayRead ReaderFunc) watch(ctx context.Context, w watch.Interface) watch.In
 			obj = cached.GetObject()
 		}
 		p, ok := obj.(*v1alpha1.Plan)
-		if !ok || len(p.Status.Diagnostics) == 0 {
+		if !ok || len(p.Status.Diagnostics)+len(p.Status.Checks)+len(p.Status.Outputs) == 0 {
 			return e, true // a cached object keeps its encoding
 		}
 		shown, err := mayRead.response(ctx, p, nil)

@@ -2979,7 +2979,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanOutput(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PlanOutput is an output of a Module whose value a plan changes. A value that is sensitive, or too large for the Plan, is omitted.",
+				Description: "PlanOutput is an output of a Module whose value a plan changes. A value that is sensitive, or too large for the Plan, is omitted. Without the right to get the Module, all values are omitted.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"module": {
