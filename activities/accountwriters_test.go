@@ -126,6 +126,10 @@ func TestAnAccountIsApprovedOnce(t *testing.T) {
 	sc.writes("bot", "token", "t3")
 	sc.asks("after the first user replaced it again", "test-thing", "bot eve")("ann")
 	sc.asks("after a person approved the new credential", "test-thing", "")("ann")
+	sc.asks("for a type that nobody approved", "test-box", "bot eve")("ann")
+	sc.writes("bot", "token", "t4")
+	sc.asks("of another type, after the credential was replaced", "test-box", "bot eve")("ann")
+	sc.asks("after a person approved that for another type", "test-thing", "")("")
 
 	sc.writes("eve", "zone", "theirs")
 	sc.asks("after another account", "test-thing", "bot eve")

@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -37,6 +39,13 @@ type configAccount struct {
 	approved map[string]string
 }
 
+// approvedFor reports whether a person approved the account for a Terraform type. Values that rotate are approved for all types at once:
+// for this one, a person need only have approved all other arguments.
+func (a *configAccount) approvedFor(typ string) bool {
+	lasting, _, known := strings.Cut(a.Digest, "/")
+	return known && strings.HasPrefix(a.approved[typ], lasting+"/") && slices.Contains(slices.Collect(maps.Values(a.approved)), a.Digest)
+}
+
 func newAccounts(w *writers, l *ledger.Ledger) *accounts {
 	return &accounts{writers: w, ledger: l, known: map[*scope.ProviderConfigRef]configAccount{}}
 }
@@ -51,7 +60,7 @@ func (a *accounts) of(n *node) (account ledger.Account, changed bool) {
 	}
 	a.mu.Unlock()
 	account = known.Account
-	account.Approved = account.Digest != "" && known.approved[n.Address.Type] == account.Digest
+	account.Approved = known.approvedFor(n.Address.Type)
 	return account, n.record.HasOtherArguments(account.Arguments.Configuration)
 }
 
@@ -92,13 +101,13 @@ func withoutGroups(who v1alpha1.Identity) v1alpha1.Identity {
 
 // accountDigest identifies the arguments of a provider with the version of its ProviderConfig and all their writes. So neither other
 // arguments, nor a later write of the same ones, have the same digest. An argument that rotates may choose an account, too, so its
-// value counts. accountDigest returns "" if an argument, a writer or a time is unknown.
+// value counts, in the part behind the slash. accountDigest returns "" if an argument, a writer or a time is unknown.
 func accountDigest(version string, arguments ledger.Configuration, lasting, rotating [][]v1alpha1.Contributor) string {
 	if version == "" || arguments.Arguments == "" {
 		return ""
 	}
-	var all [2][][]written
-	for k, lists := range [][][]v1alpha1.Contributor{lasting, rotating} {
+	digest := func(lists [][]v1alpha1.Contributor, rotates bool, identified ...string) string {
+		all := [][]written{}
 		for _, list := range lists {
 			writes := []written{}
 			for _, c := range list {
@@ -106,20 +115,25 @@ func accountDigest(version string, arguments ledger.Configuration, lasting, rota
 					return ""
 				}
 				w := written{By: withoutGroups(c.Identity), Wrote: c.Wrote}
-				if k == 0 {
+				if !rotates {
 					w.At = c.At.UTC().String()
 				}
 				writes = append(writes, w)
 			}
-			all[k] = append(all[k], writes)
+			all = append(all, writes)
 		}
+		raw, err := json.Marshal([]any{identified, all})
+		if err != nil { // cannot happen
+			return ""
+		}
+		sum := sha256.Sum256(raw)
+		return base64.RawURLEncoding.EncodeToString(sum[:])
 	}
-	raw, err := json.Marshal([]any{version, arguments.Arguments, arguments.Rotating, all})
-	if err != nil { // cannot happen
+	last, rotate := digest(lasting, false, version, arguments.Arguments), digest(rotating, true, arguments.Rotating)
+	if last == "" || rotate == "" {
 		return ""
 	}
-	sum := sha256.Sum256(raw)
-	return base64.RawStdEncoding.EncodeToString(sum[:])
+	return last + "/" + rotate
 }
 
 // bindAccount compares the arguments of a provider with those that the survey found, or with those of the record of a resource that
