@@ -16,7 +16,8 @@ import (
 )
 
 // TestAPlanThatGoesOnIsJudgedAgain restores a server with an approved plan, and lets the plan go on after something changed: a user lost
-// a right, or there is a new policy. It does so before the apply began, and after its first change.
+// a right, or there is a new policy. It does so before the apply began, and after its first change: with a new workflow, or with that
+// of before, which is past its begin, as in a copied directory or on a Temporal server of its own.
 func TestAPlanThatGoesOnIsJudgedAgain(t *testing.T) {
 	eve := v1alpha1.Contributor{Identity: v1alpha1.Identity{Username: "eve"}, Wrote: []string{"spec"}, At: metav1.NowMicro()}
 	rule := func(effect v1alpha1.PlanPolicyEffect, approvals *v1alpha1.RequiredApprovals) func(*crashScenario) {
@@ -43,8 +44,10 @@ func TestAPlanThatGoesOnIsJudgedAgain(t *testing.T) {
 		"a new policy excludes the contributor, who approved": {approver: "eve", change: rule(v1alpha1.PolicyRequireApprovals, another), want: "the user wrote a part of the changes"},
 		"a new policy counts the approval of a third user":    {approver: "bob", change: rule(v1alpha1.PolicyRequireApprovals, another)},
 	} {
-		for _, begun := range []bool{false, true} {
+		for _, from := range []string{"approved", "begun", "steps", "a lane"} {
+			begun := from != "approved"
 			sc := newCrashScenario(t)
+			sc.lane = from == "a lane"
 			things("a")(sc)
 			sc.put("test-thing/b", m{"name": "b", "size": "${test_thing.a.id}"}, nil)
 			for _, name := range []string{"a", "b"} {
@@ -68,7 +71,9 @@ func TestAPlanThatGoesOnIsJudgedAgain(t *testing.T) {
 				if _, err := sc.applier.Step(t.Context(), workflows.StepInput{Plan: run.Plan, Change: run.begun.Steps[first].Change}, 1); err != nil {
 					t.Fatal(err)
 				}
-				run.phase = beginning
+				if from == "begun" {
+					run.phase = beginning
+				}
 			}
 			sc.restart()
 			waiting := map[types.UID]bool{types.UID(run.UID): true}
@@ -84,11 +89,11 @@ func TestAPlanThatGoesOnIsJudgedAgain(t *testing.T) {
 				made = 2
 			}
 			if len(sc.cloud.made) != made {
-				t.Errorf("%s, begun %t: the cloud made %v, want %d", reason, begun, sc.cloud.made, made)
+				t.Errorf("%s, %s: the cloud made %v, want %d", reason, from, sc.cloud.made, made)
 			}
 			message := meta.FindStatusCondition(po.Status.Conditions, v1alpha1.ConditionReady).Message
 			if applied := meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionApplied); applied != (test.want == "") || !strings.Contains(message, test.want) {
-				t.Errorf("%s, begun %t: applied %t: %q, want %q", reason, begun, applied, message, test.want)
+				t.Errorf("%s, %s: applied %t: %q, want %q", reason, from, applied, message, test.want)
 			}
 		}
 	}

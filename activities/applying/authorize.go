@@ -145,6 +145,9 @@ func (a *Applier) orderOf(ctx context.Context, po *v1alpha1.Plan, p workflows.Pl
 	if why := work.NotApproved(po); why != "" {
 		return nil, refused(p, why)
 	}
+	if err := a.takeOver(ctx, po, work); err != nil {
+		return nil, err
+	}
 	a.progress.resume(p, work)
 	order = &stepOrder{before: make(map[stepKey][]stepKey, len(work.Steps)), approved: approvedChanges(work)}
 	for _, s := range work.Steps {

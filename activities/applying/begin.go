@@ -11,6 +11,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/resource"
@@ -56,7 +57,7 @@ func (a *Applier) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun,
 		return workflows.Begun{Refused: why}, nil
 	}
 	if po.Status.Progress != nil {
-		if err := a.judgeAgain(ctx, po, work); err != nil {
+		if err := a.takeOver(ctx, po, work); err != nil {
 			return workflows.Begun{}, err
 		}
 		work.Order() // it may have held changes
@@ -64,6 +65,7 @@ func (a *Applier) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun,
 		if why, err := a.start(ctx, p, po, work); err != nil || why != "" {
 			return workflows.Begun{Refused: why}, err
 		}
+		a.judges.of(po.UID).began()
 		work.Order() // start has held changes
 		if work.Unchanged {
 			if err := changes.RecordUnchanged(ctx, a.Sources, po, a.Ledger.Changes(ctx, po.UID, 0)); err != nil {
@@ -116,8 +118,25 @@ func (a *Applier) start(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan
 	return refused, err
 }
 
-// judgeAgain judges a plan that an earlier run has begun. That may be long ago, as of a plan that an administrator lets go on after a
-// restore. If policies refuse it now, or a person must approve it, the apply leaves out the changes that have not begun.
+// takeOver judges a plan whose apply another process began, once before its first step in this one. The other process may have ended
+// long ago: before a restore, in the original of a copied database, or on another machine. The workflow may be that of then, and be
+// past Begin. So each way into the steps of a plan calls takeOver.
+func (a *Applier) takeOver(ctx context.Context, po *v1alpha1.Plan, work *changes.Stored) error {
+	j := a.judges.of(po.UID)
+	fair.Lock(ctx, &j.mu)
+	defer j.mu.Unlock()
+	if j.judged {
+		return nil
+	}
+	if err := a.judgeAgain(ctx, po, work); err != nil {
+		return err
+	}
+	j.judged = true
+	return nil
+}
+
+// judgeAgain judges a plan whose apply has begun. If policies refuse it now, or a person must approve it, the apply leaves out the
+// changes that have not begun.
 func (a *Applier) judgeAgain(ctx context.Context, po *v1alpha1.Plan, work *changes.Stored) error {
 	if po.Status.Cancel != nil {
 		return nil

@@ -29,6 +29,8 @@ type judges struct {
 type judge struct {
 	// mu is held for an evaluation. So of two steps whose values together make a rule true, the second one sees both.
 	mu sync.Mutex
+	// judged is true once this process has judged the whole plan: when it began the apply or took it over.
+	judged bool
 	// last is the latest verdict; nil before the first evaluation.
 	last *policy.Verdict
 	// known has the values of the changes whose steps were judged.
@@ -46,6 +48,13 @@ func (j *judges) of(uid types.UID) *judge {
 		j.byPlan[uid] = &judge{known: map[int32]changes.KnownValue{}}
 	}
 	return j.byPlan[uid]
+}
+
+// began notes that this process judged the whole plan and began its apply.
+func (j *judge) began() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.judged = true
 }
 
 // forget removes the judge of a plan that has ended.

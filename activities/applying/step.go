@@ -72,6 +72,10 @@ func (a *Applier) Lane(ctx context.Context, p workflows.Plan, report Report) (wo
 	if why := work.NotApproved(po); why != "" {
 		return workflows.LaneResult{}, refused(p, why)
 	}
+	if err := a.takeOver(ctx, po, work); err != nil {
+		return workflows.LaneResult{}, err
+	}
+	work.Order() // it may have held changes
 	a.progress.resume(p, work)
 	// A lane may run for hours, so it keeps the steps in memory but not the values of the changes.
 	steps, width, approved, begun := work.Steps, a.width(work), approvedChanges(work), begunChanges(work)

@@ -72,6 +72,8 @@ var approvalMutants = []mutant{
 		"later(l, p) && mayReplace(l, p) {", "later(l, p) {", "TestLaterPlansSupersedeEarlierOnes"},
 	{"A plan that goes on after a restore is not judged again.", "activities/applying/begin.go",
 		"if err := a.judgeAgain(ctx, po, work); err != nil {", "if err := error(nil); err != nil {", "activities:TestAPlanThatGoesOnIsJudgedAgain"},
+	{"A workflow that is past its begin goes on after a restore without a judgement.", "activities/applying/authorize.go",
+		"if err := a.takeOver(ctx, po, work); err != nil {", "if err := error(nil); err != nil {", "activities:TestAPlanThatGoesOnIsJudgedAgain"},
 	{"A plan that was approved is superseded by a later one.", "server/controller/superseded.go",
 		"s.Approval == nil && s.Cancel == nil && !p.Ended() &&\n", "s.Cancel == nil && !p.Ended() &&\n", "TestLaterPlansSupersedeEarlierOnes"},
 	{"A plan that was made before a taint is applied after it.", "internal/ledger/ledger.go",
