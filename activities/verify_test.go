@@ -233,6 +233,26 @@ func TestDestroyOfANamespaceThatStays(t *testing.T) {
 	}
 }
 
+// TestAStackDestroysNoNamespaceByItself makes plans of an automatic stack. That of a namespace which is being deleted waits for a person.
+func TestAStackDestroysNoNamespaceByItself(t *testing.T) {
+	for _, terminating := range []bool{false, true} {
+		sc := newCrashScenario(t)
+		sc.put("test-thing/a", m{"name": "a", "size": "1"}, nil)
+		sc.apply()
+		sc.put("test-thing/a", m{"name": "a", "size": "2"}, nil)
+		sc.Terminating = terminating
+		run := sc.newRun()
+		sc.plans.change(run.Name, func(po *v1alpha1.Plan) {
+			po.Spec.Approval, po.Status.Stack = v1alpha1.ApprovalAutomatic, &v1alpha1.PlanStack{Stack: "s"}
+			po.Status.AutomaticApproval = &v1alpha1.AutomaticApproval{Granted: true}
+		})
+		got := sc.until(run, approving).Status.AutomaticApproval
+		if got.Granted || strings.Contains(got.Message, "which is being deleted") != terminating { // in this test, nobody may approve
+			t.Errorf("the namespace is being deleted %t: %+v", terminating, got)
+		}
+	}
+}
+
 // A namespace may be deleted, or its deletion taken back, while a plan is being made. The plan is what it would be if
 // it were made afterwards.
 func TestANamespaceIsDeletedWhileAPlanIsMade(t *testing.T) {

@@ -212,6 +212,7 @@ var automaticAttacks = []attack{
 		a.creates("eve", ownNetwork("a", "", ", cidr: 10.0.0.0/16")+documentEnd+
 			"apiVersion: sim.hykube.io/v1\nkind: sim-subnet\nmetadata: {name: s}\nspec: {name: NS-s, network_id: '${sim_network.a.id}', cidr: 192.168.0.0/24}")
 		a.ends(a.automatic("eve", ""), "ApplyFailed")
+		a.ends(a.automatic("eve", "refreshOnly: true, refresh: All"), "NoChanges") // it has no record, so the last plan is the failed one
 		a.creates("eve", ownNetwork("b", "", ""))
 		a.waits(a.automatic("eve", ""), "eve")
 	}},
