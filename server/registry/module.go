@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -214,14 +215,26 @@ func validateModule(m *v1alpha1.Module) field.ErrorList {
 	return errs
 }
 
-// validateFiles expands a Module as the index will. A missing ConfigMap is no error, because a client may create it later. A
-// speculative plan may have another version of the ConfigMap, and expands the Module itself.
-func (c Config) validateFiles(ctx context.Context, m *v1alpha1.Module) field.ErrorList {
+// filesToCheck returns the content of the ConfigMap of a Module that a user writes; nil if there is nothing to check. A client may
+// create the ConfigMap later. A speculative plan may have another version of it, and expands the Module itself. What is wrong with the
+// files quotes them, so who may not write the Module gets only that answer: the store asks mayWrite after the validation.
+func (c Config) filesToCheck(ctx context.Context, m *v1alpha1.Module) (data map[string][]byte, missing bool, err error) {
 	if speculation.Is(ctx) {
-		return nil
+		return nil, false, nil
 	}
+	if err := c.Kinds.AuthorizeModule(ctx, m); apierrors.IsForbidden(err) {
+		return nil, false, nil
+	} else if err != nil {
+		return nil, false, err
+	}
+	data, _, err = c.StoredObjects.ConfigMap(ctx, m.Namespace, m.Spec.Source.ConfigMap)
+	return data, err == nil && data == nil, err
+}
+
+// validateFiles expands a Module as the index will.
+func (c Config) validateFiles(ctx context.Context, m *v1alpha1.Module) field.ErrorList {
 	source := field.NewPath("spec", "source")
-	data, _, err := c.StoredObjects.ConfigMap(ctx, m.Namespace, m.Spec.Source.ConfigMap)
+	data, _, err := c.filesToCheck(ctx, m)
 	if err != nil {
 		return field.ErrorList{field.InternalError(source, err)}
 	}
@@ -255,14 +268,11 @@ func anyProvider(v1alpha1.Mode, string, string) (string, error) { return "any", 
 
 // warnFiles returns the warnings of the loader.
 func (c Config) warnFiles(ctx context.Context, m *v1alpha1.Module) (out []string) {
-	if speculation.Is(ctx) {
-		return nil
-	}
-	data, _, err := c.StoredObjects.ConfigMap(ctx, m.Namespace, m.Spec.Source.ConfigMap)
+	data, missing, err := c.filesToCheck(ctx, m)
 	if err != nil {
 		return nil
 	}
-	if data == nil {
+	if missing {
 		return []string{fmt.Sprintf("spec.source.configMap: there is no ConfigMap %q in the namespace yet. No plan of the namespace is possible until it exists.", m.Spec.Source.ConfigMap)}
 	}
 	files, err := resourceset.FilesOf(&m.Spec.Source, data)
