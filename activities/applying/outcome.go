@@ -30,7 +30,7 @@ func (s *stepRun) publish(ctx context.Context) error {
 	if c.Deposed != "" {
 		return s.publishDeposed(ctx)
 	}
-	reason, text := v1alpha1.ReasonApplyFailed, diag.Describe(c.Diagnostics)
+	reason, text := v1alpha1.ReasonApplyFailed, s.failureText()
 	if c.State == v1alpha1.ChangeStale {
 		reason, text = v1alpha1.ReasonStale, "Not applied: "+c.Message+"."
 	}
@@ -44,6 +44,16 @@ func (s *stepRun) publish(ctx context.Context) error {
 		reason = v1alpha1.ReasonRecordLost
 	}
 	return resource.WriteStatus(ctx, s.Objects, c.Object, s.object, s.statusOf(reason, text))
+}
+
+// failureText describes the errors of the step, for the status of its object and the Event about that. The error of an expression of an
+// instance may quote its template, a ConfigMap or another object, so the details are in the plan alone, which knows its reader.
+func (s *stepRun) failureText() string {
+	c := s.Change
+	if !c.Unevaluated || c.Object.Set == "" {
+		return diag.Describe(c.Diagnostics)
+	}
+	return fmt.Sprintf("%s. To see why: kubectl hykube status %s -n %s.", diag.Outline(c.Diagnostics), s.Plan.Name, s.Plan.Namespace)
 }
 
 // statusOf returns the change of the object's status by the step. reason and text are those of a step that did not succeed.
@@ -89,7 +99,7 @@ func (s *stepRun) statusOf(reason, text string) func(*resource.Status) {
 				if !c.CreateBeforeDestroy {
 					st.Applied = 0
 				}
-				st.Stall(g, v1alpha1.ReasonReplaceIncomplete, replaceIncompleteText(c.CreateBeforeDestroy, c.DeposedKey, diag.Describe(c.Diagnostics)))
+				st.Stall(g, v1alpha1.ReasonReplaceIncomplete, replaceIncompleteText(c.CreateBeforeDestroy, c.DeposedKey, s.failureText()))
 			}
 		}
 	}
@@ -241,7 +251,7 @@ func (s *stepRun) publishDeposed(ctx context.Context) error {
 	}
 	return resource.WriteStatus(ctx, s.Objects, c.Object, nil, func(st *resource.Status) {
 		st.Stall(c.Object.Generation, v1alpha1.ReasonReplaceIncomplete,
-			fmt.Sprintf("An old instance (deposed %s) is still there; the next plan destroys it. %s", c.Deposed, diag.Describe(c.Diagnostics)))
+			fmt.Sprintf("An old instance (deposed %s) is still there; the next plan destroys it. %s", c.Deposed, s.failureText()))
 	})
 }
 

@@ -400,7 +400,7 @@ func (s *stepRun) record(ctx context.Context, in workflows.StepInput, err error)
 		} else if _, ok := errors.AsType[*unknownError](err); ok {
 			c.State = v1alpha1.ChangeUnknown
 		}
-		c.Diagnostics = append(s.warnings, diagnosticsOf(err)...)
+		c.Diagnostics, c.Unevaluated = append(s.warnings, diagnosticsOf(err)...), diag.IsFailure(err, diag.Unevaluated)
 	}
 	addr, _ := lang.ParseAddress(c.Address)
 	if err == nil && len(s.warnings) > 0 {

@@ -24,6 +24,8 @@ const (
 	Unreachable
 	// Lost means that the answer of a call that may have changed infrastructure never arrived.
 	Lost
+	// Unevaluated means that an expression failed, or a condition was false. The details may quote values of other objects.
+	Unevaluated
 )
 
 // Failure is the error of a provider call. The package that calls the provider creates it.

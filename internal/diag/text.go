@@ -45,6 +45,18 @@ func Describe(ds Diagnostics) string {
 	return strings.Join(parts, "\n")
 }
 
+// Outline formats the errors without their details, as in: spec.cidr: Invalid function argument.
+func Outline(ds Diagnostics) string {
+	var parts []string
+	for _, d := range ds {
+		if isError(d) {
+			d.Detail = ""
+			parts = append(parts, Text(d))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
 // Text formats a diagnostic in full: "field: summary: detail". Some providers repeat the summary at the beginning of the
 // detail.
 func Text(d v1alpha1.Diagnostic) string {

@@ -47,18 +47,20 @@ type progress struct {
 	StaleReason v1alpha1.StaleReason  `json:"staleReason,omitempty"`
 	Message     string                `json:"message,omitempty"`
 	Diagnostics []v1alpha1.Diagnostic `json:"diagnostics,omitempty"`
+	Unevaluated bool                  `json:"unevaluated,omitempty"`
 	StartedAt   *metav1.Time          `json:"startedAt,omitempty"`
 	FinishedAt  *metav1.Time          `json:"finishedAt,omitempty"`
 	Hashes      map[string]string     `json:"hashes,omitempty"`
 }
 
 func (c *Change) progress() progress {
-	return progress{c.State, c.HalfDone, c.MayExist, c.Left, c.Held, c.StaleReason, c.Message, c.Diagnostics, c.StartedAt, c.FinishedAt, c.Hashes}
+	return progress{c.State, c.HalfDone, c.MayExist, c.Left, c.Held, c.StaleReason, c.Message, c.Diagnostics, c.Unevaluated, c.StartedAt, c.FinishedAt, c.Hashes}
 }
 
 func (c *Change) setProgress(p progress) {
 	c.State, c.HalfDone, c.MayExist, c.Left, c.Held = p.State, p.HalfDone, p.MayExist, p.Left, p.Held
-	c.StaleReason, c.Message, c.Diagnostics, c.StartedAt, c.FinishedAt, c.Hashes = p.StaleReason, p.Message, p.Diagnostics, p.StartedAt, p.FinishedAt, p.Hashes
+	c.StaleReason, c.Message, c.Diagnostics, c.Unevaluated = p.StaleReason, p.Message, p.Diagnostics, p.Unevaluated
+	c.StartedAt, c.FinishedAt, c.Hashes = p.StartedAt, p.FinishedAt, p.Hashes
 }
 
 // encodedChange is a change as it is stored.

@@ -519,6 +519,9 @@ type Change struct {
 	Checks bool `json:"checks,omitempty"`
 	// DeposedKey is the key of the old instance of a replace that creates first.
 	DeposedKey string `json:"deposedKey,omitempty"`
+	// Unevaluated is true if the apply failed to evaluate an expression, or a condition was false. The Diagnostics may then quote values
+	// of other objects.
+	Unevaluated bool `json:"unevaluated,omitempty"`
 	// Hashes are the results of bcrypt() in the object's expressions. Each attempt of the apply reuses them.
 	Hashes map[string]string `json:"hashes,omitempty"`
 	// Dependencies are the addresses in the configuration.

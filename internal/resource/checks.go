@@ -91,7 +91,7 @@ func Holds(r *Resource, which string, at lang.EvaluationContext, scope func(lang
 		}
 	}
 	if diag.HasErrors(diags) {
-		return open, &diag.Failure{Operation: "check", Diagnostics: diags}
+		return open, &diag.Failure{Kind: diag.Unevaluated, Operation: "check", Diagnostics: diags}
 	}
 	return open, nil
 }

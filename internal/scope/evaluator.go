@@ -156,7 +156,7 @@ func (l *Evaluator) spec(r *resource.Resource) (cty.Value, error) {
 		return cty.NilVal, l.Ctx.Err() // l.Ctx ended the evaluation
 	}
 	if diag.HasErrors(diags) {
-		return cty.NilVal, &diag.Failure{Operation: "evaluate spec", Diagnostics: diags}
+		return cty.NilVal, &diag.Failure{Kind: diag.Unevaluated, Operation: "evaluate spec", Diagnostics: diags}
 	}
 	return v, nil
 }

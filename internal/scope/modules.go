@@ -127,7 +127,7 @@ func (v *moduleValues) failure() error {
 	if !diag.HasErrors(diags) {
 		return nil
 	}
-	return &diag.Failure{Operation: fmt.Sprintf("evaluate Module %q", v.of), Diagnostics: diags}
+	return &diag.Failure{Kind: diag.Unevaluated, Operation: fmt.Sprintf("evaluate Module %q", v.of), Diagnostics: diags}
 }
 
 // instanceOf returns the key and the value of an instance for its expressions; nil for an object that is no instance.

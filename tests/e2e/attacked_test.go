@@ -352,14 +352,14 @@ func (a *attacked) plans(user, spec string) *unstructured.Unstructured {
 	return a.settled(made.GetName())
 }
 
-// settled waits until a plan waits for an approval, is refused or approved.
+// settled waits until a plan waits for an approval, has no changes, is refused or approved.
 func (a *attacked) settled(plan string) (made *unstructured.Unstructured) {
 	a.Helper()
 	must(a.T, harness.Within(time.Minute, func() (err error) {
 		if made, err = a.get("Plan/" + plan); err != nil {
 			return err
 		}
-		if reason(made, "Ready") == "AwaitingApproval" || reason(made, "Stalled") != "" || planned(made) == "False" || decision(made) != "" {
+		if slices.Contains([]string{"AwaitingApproval", "NoChanges"}, reason(made, "Ready")) || reason(made, "Stalled") != "" || planned(made) == "False" || decision(made) != "" {
 			return nil
 		}
 		return fmt.Errorf("plan %s: %v", plan, made.Object["status"])
