@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hykube/hykube/internal/ledger"
 )
 
 // join makes a store a worker within a minute.
@@ -190,5 +192,42 @@ func TestProcessesShareSlots(t *testing.T) {
 	}
 	if full(leader) {
 		t.Error("the slot of a process that has ended is taken")
+	}
+}
+
+// TestProcessesShareALimit has two processes ask for parts of limits. A process that has ended holds nothing.
+func TestProcessesShareALimit(t *testing.T) {
+	open := inPostgreSQL(t)
+	leader, worker := open(t), open(t)
+	lead(t, leader, Server{Owner: "a"})
+	join(t, worker, Server{Owner: "w"})
+	for _, step := range []struct {
+		who        *Store
+		limit      string
+		want, held int64
+		expect     ledger.Share
+	}{
+		{leader, "config", 16, 0, ledger.Share{Want: 16, Held: 10, Fair: 10}},
+		{worker, "config", 4, 0, ledger.Share{Want: 4, Held: 0, Fair: 4}},
+		{worker, "other", 4, 0, ledger.Share{Want: 4, Held: 4, Fair: 4}},
+		{leader, "config", 16, 10, ledger.Share{Want: 16, Held: 10, Fair: 6}}, // its calls run
+		{leader, "config", 16, 7, ledger.Share{Want: 16, Held: 7, Fair: 6}},
+		{worker, "config", 4, 0, ledger.Share{Want: 4, Held: 3, Fair: 4}},
+		{leader, "config", 0, 0, ledger.Share{}},
+		{worker, "config", 16, 3, ledger.Share{Want: 16, Held: 10, Fair: 10}},
+		{leader, "config", 1, 0, ledger.Share{Want: 1, Held: 0, Fair: 1}},
+	} {
+		got, err := step.who.Share(t.Context(), step.limit, 10, ledger.Share{Want: step.want, Held: step.held})
+		if err != nil || got != step.expect {
+			t.Fatalf("%+v: %+v %v", step, got, err)
+		}
+	}
+	expireProcess(t, worker)
+	if _, err := leader.EndWorkers(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := leader.Share(t.Context(), "config", 10, ledger.Share{Want: 16})
+	if want := (ledger.Share{Want: 16, Held: 10, Fair: 10}); err != nil || got != want {
+		t.Errorf("after the end of the worker: %+v %v, want %+v", got, err, want)
 	}
 }
