@@ -1,3 +1,4 @@
+// Package apply is the verbs that change infrastructure: apply, destroy and refresh.
 package apply
 
 import (
@@ -112,21 +113,21 @@ func (o *applyOptions) apply(ctx context.Context) error {
 		return err
 	}
 	if !o.files.Given() {
-		return o.PlanAndApply(ctx, speculation.RecordedPlan(o.Operation.Session, spec, &o.planning, o.all, "apply"))
+		return o.PlanAndApply(ctx, speculation.RecordedPlan(o.Session, spec, &o.planning, o.all, "apply"))
 	}
 	ms, err := o.pruning.Manifests(ctx, o.Session, &o.files)
 	if err != nil {
 		return err
 	}
-	if ms, err = speculation.SelectTargets(o.Operation.Session, ms, &o.planning); err != nil {
+	if ms, err = speculation.SelectTargets(o.Session, ms, &o.planning); err != nil {
 		return err
 	}
-	manifest.ReadFrom(o.Operation.Session, ms)
+	manifest.ReadFrom(o.Session, ms)
 	set, err := o.pruning.Set(o.Session, ms)
 	if err != nil {
 		return err
 	}
 	return (&fileApply{Operation: &o.Operation, files: &o.files, set: set, ms: ms, want: func(rs []record.Recorded) []operation.Wanted {
-		return speculation.PlansOf(o.Operation.Session, rs, &o.planning, o.all, "apply", spec)
+		return speculation.PlansOf(o.Session, rs, &o.planning, o.all, "apply", spec)
 	}}).run(ctx)
 }

@@ -93,7 +93,7 @@ func (o *destroyOptions) Run(ctx context.Context) error {
 
 func (o *destroyOptions) destroy(ctx context.Context) error {
 	var err error
-	if o.planning.Targets, err = withTemplates(ctx, o.Operation.Session, o.planning.Targets); err != nil {
+	if o.planning.Targets, err = withTemplates(ctx, o.Session, o.planning.Targets); err != nil {
 		return err
 	}
 	want, err := o.want(ctx)
@@ -136,7 +136,7 @@ func (o *destroyOptions) want(ctx context.Context) ([]operation.Wanted, error) {
 	if !o.files.Given() {
 		return []operation.Wanted{{Namespace: o.Namespace, Base: "destroy", Spec: spec}}, nil
 	}
-	ms, err := manifest.Read(ctx, o.Operation.Session, &o.files)
+	ms, err := manifest.Read(ctx, o.Session, &o.files)
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,9 @@ type fileApply struct {
 	sp    *speculation.Speculation
 }
 
+// nothingRecorded ends the command after another answer than yes.
+const nothingRecorded = "Nothing was changed, and nothing was recorded."
+
 // run applies the files. If an object of the files changes after the plan was shown, and the change is not one of the
 // files, run starts again.
 func (a *fileApply) run(ctx context.Context) error {
@@ -85,7 +88,7 @@ func (a *fileApply) once(ctx context.Context, moved []*record.ChangedError) (err
 		if yes, err := a.Confirm(ctx); err != nil {
 			return err
 		} else if !yes {
-			fmt.Fprintln(a.Out, "Nothing was changed, and nothing was recorded.")
+			fmt.Fprintln(a.Out, nothingRecorded)
 			return a.withPrerequisites(exit.Silent(exit.Failed))
 		}
 		a.Confirmed(a.sp.Plans)
@@ -100,7 +103,7 @@ func (a *fileApply) once(ctx context.Context, moved []*record.ChangedError) (err
 func (a *fileApply) waits(ctx context.Context) string {
 	var out []string
 	for _, p := range a.sp.Plans {
-		if why := planapi.WhyItWaits(ctx, a.Operation.Session, p); why != "" && !planapi.NothingToDo(p) {
+		if why := planapi.WhyItWaits(ctx, a.Session, p); why != "" && !planapi.NothingToDo(p) {
 			out = append(out, fmt.Sprintf("The plan of the recorded files would wait in namespace %s for someone who may approve it. %s", p.Namespace, strings.TrimSuffix(why, ".")+"."))
 		}
 	}
@@ -121,7 +124,7 @@ func (a *fileApply) appliedByStacks(ctx context.Context) string {
 // may not list.
 func (a *fileApply) automaticStacks(ctx context.Context) (out []*v1alpha1.Stack) {
 	for _, p := range a.sp.Plans {
-		all, _ := planapi.Stacks(ctx, a.Operation.Session, p.Namespace) // what the stacks do does not depend on this command
+		all, _ := planapi.Stacks(ctx, a.Session, p.Namespace) // what the stacks do does not depend on this command
 		for _, of := range all {
 			selects := stack.Selects(of, all)
 			if of.Spec.Approval == v1alpha1.ApprovalAutomatic && slices.ContainsFunc(a.sp.Manifests, func(m manifest.Manifest) bool {
@@ -159,7 +162,7 @@ func (a *fileApply) withWhatHappened(ctx context.Context, plans []*v1alpha1.Plan
 func (a *fileApply) stacksInstead(ctx context.Context, plans []*v1alpha1.Plan) (out []string) {
 	for _, of := range a.automaticStacks(ctx) {
 		i := slices.IndexFunc(plans, func(p *v1alpha1.Plan) bool { return p.Namespace == of.Namespace })
-		p, _ := planapi.Get(ctx, a.Operation.Session, of.Namespace, cmp.Or(stack.LastPlan(of), "-"))
+		p, _ := planapi.Get(ctx, a.Session, of.Namespace, cmp.Or(stack.LastPlan(of), "-"))
 		switch {
 		case i < 0:
 		case p == nil || p.CreationTimestamp.Before(&plans[i].CreationTimestamp):
@@ -234,7 +237,7 @@ func (a *fileApply) speculate(ctx context.Context) error {
 			return err
 		}
 		if round++; round > rounds {
-			return speculation.Needed(a.Operation.Session, needs)
+			return speculation.Needed(needs)
 		}
 		if err := a.recordFirst(ctx, needs); err != nil {
 			return err
@@ -255,17 +258,9 @@ func (a *fileApply) recordFirst(ctx context.Context, needs []speculation.Prerequ
 			fmt.Fprintf(a.Out, "%s %q %s\n", n.Object.GetKind(), n.Object.GetName(), n.Why)
 		}
 	}
-	if !a.AutoApprove {
-		ask := *a.Operation
-		ask.Question = fmt.Sprintf("No plan can be made before these are recorded: %s. Record them now?", strings.Join(names, ", "))
-		yes, err := ask.Confirm(ctx)
-		if err != nil {
-			return err
-		}
-		if !yes {
-			fmt.Fprintln(a.Out, "Nothing was changed, and nothing was recorded.")
-			return exit.Silent(exit.Failed)
-		}
+	question := fmt.Sprintf("No plan can be made before these are recorded: %s. Record them now?", strings.Join(names, ", "))
+	if err := a.Require(ctx, question, a.Out, nothingRecorded); err != nil {
+		return err
 	}
 	rec := &record.Recorder{Session: a.Session, Force: a.files.Force, Timeout: a.files.Timeout}
 	if _, err := rec.Record(ctx, copies(ms)); err != nil {

@@ -1,3 +1,4 @@
+// Package console is the verb console, which evaluates expressions.
 package console
 
 import (

@@ -1,3 +1,4 @@
+// Package graph is the verb graph, which draws the dependencies of resources or of the changes of a plan.
 package graph
 
 import (
@@ -129,12 +130,8 @@ func (o *graphOptions) read(ctx context.Context) (*drawing.Graph, error) {
 		}
 		return ofObjects(found), nil
 	}
-	kinds, err := o.ResourceKinds(ctx)
-	if err != nil {
-		return nil, o.Explain(err)
-	}
 	var found []*unstructured.Unstructured
-	denied, err := objects.EachResource(ctx, o.Session, kinds, o.Namespace, "", func(_ session.Kind, u *unstructured.Unstructured) { found = append(found, u) })
+	denied, err := objects.EachResource(ctx, o.Session, nil, o.Namespace, "", func(_ session.Kind, u *unstructured.Unstructured) { found = append(found, u) })
 	if err != nil {
 		return nil, err
 	}

@@ -1,3 +1,5 @@
+// Package imports is the verb import: it imports an existing resource into an object, or into an instance of a
+// ResourceSet.
 package imports
 
 import (
@@ -138,7 +140,7 @@ func (o *Options) block() map[string]any {
 }
 
 func (o *Options) Run(ctx context.Context) error {
-	t, k, ns, err := objects.Find(ctx, o.Operation.Session, o.Target)
+	t, k, ns, err := objects.Find(ctx, o.Session, o.Target)
 	if err != nil {
 		return err
 	}
@@ -155,7 +157,7 @@ func (o *Options) Run(ctx context.Context) error {
 	old, err := o.Resource(k.GVR, ns).Get(ctx, o.Target.Name, metav1.GetOptions{})
 	has := false
 	if err == nil {
-		if has, err = objects.HasInfrastructure(ctx, o.Operation.Session, old); err != nil {
+		if has, err = objects.HasInfrastructure(ctx, o.Session, old); err != nil {
 			return err
 		}
 	}
@@ -191,8 +193,8 @@ func (o *Options) MayRecord(ctx context.Context, k session.Kind, ns string, inst
 		verb, gvr = "update", v1alpha1.SchemeGroupVersion.WithResource(session.SetsResource)
 	}
 	need := fmt.Sprintf("%q on %s", verb, gvr.GroupResource())
-	if planapi.Allowed(ctx, o.Operation.Session, verb, gvr, "", ns) {
-		if planapi.May(ctx, o.Operation.Session, "create", "plans", "", ns) {
+	if planapi.Allowed(ctx, o.Session, verb, gvr, "", ns) {
+		if planapi.May(ctx, o.Session, "create", "plans", "", ns) {
 			return nil
 		}
 		need = `"create" on plans`
@@ -211,7 +213,7 @@ func (o *Options) Configure(ctx context.Context, k session.Kind, ns string, old 
 	if o.config != "" {
 		lifecycle["providerConfig"] = o.config
 	}
-	now, err := objects.Merge(ctx, o.Operation.Session, k, ns, o.Target.Name, map[string]any{"lifecycle": lifecycle})
+	now, err := objects.Merge(ctx, o.Session, k, ns, o.Target.Name, map[string]any{"lifecycle": lifecycle})
 	if err != nil {
 		return err
 	}
@@ -245,11 +247,11 @@ func (o *Options) recordGenerated(ctx context.Context, k session.Kind, ns string
 // generated queries the resource from the provider, and prints an object that imports it.
 func (o *Options) generated(ctx context.Context, k session.Kind, ns string) (*manifest.Manifest, error) {
 	provider, _ := v1alpha1.ProviderOfGroup(k.GVR.Group)
-	q, err := query.Run(ctx, o.Operation.Session, ns, v1alpha1.QuerySpec{Type: o.Target.Type, Provider: provider, ProviderConfig: o.config, Import: &o.By, Manifests: true})
+	q, err := query.Run(ctx, o.Session, ns, v1alpha1.QuerySpec{Type: o.Target.Type, Provider: provider, ProviderConfig: o.config, Import: &o.By, Manifests: true})
 	if err != nil {
 		return nil, err
 	}
-	if query.PrintDiagnostics(o.Operation.Session, q) {
+	if query.PrintDiagnostics(o.Session, q) {
 		return nil, fmt.Errorf("import: provider %q could not read the resource. Nothing was recorded", provider)
 	}
 	if len(q.Status.Results) == 0 || q.Status.Results[0].Manifest == nil {

@@ -37,11 +37,11 @@ func (o *Options) importInstance(ctx context.Context, k session.Kind, ns string)
 	if o.generate || o.out != "" || o.config != "" {
 		return fmt.Errorf("import: %s is an instance of a ResourceSet, whose template has the spec and the ProviderConfig: leave out --generate-only, --out and --provider-config", o.Target.Address())
 	}
-	u, err := objects.Get(ctx, o.Operation.Session, k, ns, o.Target.Name)
+	u, err := objects.Get(ctx, o.Session, k, ns, o.Target.Name)
 	if err != nil {
 		return err
 	}
-	if has, err := objects.HasInfrastructure(ctx, o.Operation.Session, u); err != nil {
+	if has, err := objects.HasInfrastructure(ctx, o.Session, u); err != nil {
 		return err
 	} else if has {
 		return fmt.Errorf("import: %s already has infrastructure: kubectl hykube state show %s -n %s", o.Target.Address(), shell.Word(o.Target.Address()), ns)
@@ -94,7 +94,7 @@ func (o *Options) importInstance(ctx context.Context, k session.Kind, ns string)
 // removeApplied removes the entry in spec.imports after the import. Otherwise it would become effective again, and fail
 // plans, when the instance is destroyed. A plan without changes then settles the instance, whose content changed.
 func (o *Options) removeApplied(ctx context.Context, k session.Kind, ns, set string, remove func() error) error {
-	u, err := objects.Get(ctx, o.Operation.Session, k, ns, o.Target.Name)
+	u, err := objects.Get(ctx, o.Session, k, ns, o.Target.Name)
 	if err != nil || !objects.Managed(u) {
 		return err // another command changed it
 	}
@@ -104,7 +104,7 @@ func (o *Options) removeApplied(ctx context.Context, k session.Kind, ns, set str
 	}
 	plans, err := o.Plan(ctx, []operation.Wanted{{Namespace: ns, Base: "import", Spec: v1alpha1.PlanSpec{Targets: []string{o.Target.Address()}}}})
 	if err == nil && len(plans) == 1 && planapi.Waiting(plans[0]) {
-		_, err = planapi.Decide(ctx, o.Operation.Session, plans[0], v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: plans[0].Status.Digest})
+		_, err = planapi.Decide(ctx, o.Session, plans[0], v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: plans[0].Status.Digest})
 	}
 	if err != nil { // the next plan settles the instance
 		fmt.Fprintf(o.ErrOut, "Warning: %v\n", err)
@@ -115,7 +115,7 @@ func (o *Options) removeApplied(ctx context.Context, k session.Kind, ns, set str
 // Awaited reports whether a plan of the command still waits or runs, so that it needs what the command recorded.
 func (o *Options) Awaited(ctx context.Context) bool {
 	for _, p := range o.Made {
-		if now, err := planapi.Read(ctx, o.Operation.Session, p.Namespace, p.Name); err == nil && now.UID == p.UID && !now.Ended() {
+		if now, err := planapi.Read(ctx, o.Session, p.Namespace, p.Name); err == nil && now.UID == p.UID && !now.Ended() {
 			return true
 		}
 	}

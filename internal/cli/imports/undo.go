@@ -97,7 +97,7 @@ func (o *Options) settle(ctx context.Context, err error) error {
 	}
 	w, name := o.Written, objects.Long(o.Written.Kind, o.Written.Object.GetName())
 	for _, p := range o.Made {
-		now, readErr := planapi.Read(ctx, o.Operation.Session, p.Namespace, p.Name)
+		now, readErr := planapi.Read(ctx, o.Session, p.Namespace, p.Name)
 		if readErr != nil || now.UID != p.UID || now.Ended() {
 			continue
 		}
@@ -114,7 +114,7 @@ func (o *Options) settle(ctx context.Context, err error) error {
 	}
 	now, readErr := o.Resource(w.Kind.GVR, w.Object.GetNamespace()).Get(ctx, w.Object.GetName(), metav1.GetOptions{})
 	if readErr == nil && now.GetUID() == w.Object.GetUID() {
-		if has, readErr := objects.HasInfrastructure(ctx, o.Operation.Session, now); has || readErr != nil {
+		if has, readErr := objects.HasInfrastructure(ctx, o.Session, now); has || readErr != nil {
 			return errors.Join(err, readErr)
 		}
 	}
@@ -172,7 +172,7 @@ func (o *Options) undoOnce(ctx context.Context) error {
 	}
 	uid, version := now.GetUID(), now.GetResourceVersion()
 	if w.undo == nil {
-		client, err := objects.Quiet(o.Operation.Session)
+		client, err := objects.Quiet(o.Session)
 		if err != nil {
 			return err
 		}
@@ -182,7 +182,7 @@ func (o *Options) undoOnce(ctx context.Context) error {
 	for key, v := range w.undo {
 		patch[key] = v
 	}
-	_, err = objects.Merge(ctx, o.Operation.Session, k, ns, name, patch)
+	_, err = objects.Merge(ctx, o.Session, k, ns, name, patch)
 	return err
 }
 
@@ -190,7 +190,7 @@ func (o *Options) undoOnce(ctx context.Context) error {
 // the write of import.
 func (o *Options) RefuseReplacement(ctx context.Context, p *v1alpha1.Plan) error {
 	var lines []string
-	for c, err := range planapi.Changes(ctx, o.Operation.Session, p) {
+	for c, err := range planapi.Changes(ctx, o.Session, p) {
 		if err != nil {
 			return err
 		}

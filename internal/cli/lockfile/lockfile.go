@@ -1,3 +1,4 @@
+// Package lockfile reads Terraform's dependency lock file.
 package lockfile
 
 import (

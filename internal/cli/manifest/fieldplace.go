@@ -23,7 +23,7 @@ var inString = regexp.MustCompile(`(?:, line ([0-9]+))?, column ([0-9]+)$`)
 
 // At returns the position of a field: "file.yaml:12:9", or the line of the document if the field is not found.
 func (m Manifest) At(field string) string {
-	line, column := m.Position(field)
+	line, column := m.FieldPosition(field)
 	if column == 0 {
 		return m.Where()
 	}
@@ -51,13 +51,13 @@ func (e *PositionError) Error() string { return Place(e.File, e.Line, e.Column) 
 
 // errorAt returns a *positionError about a field.
 func (m Manifest) errorAt(field, format string, args ...any) error {
-	line, column := m.Position(field)
+	line, column := m.FieldPosition(field)
 	return &PositionError{m.File, line, column, fmt.Sprintf(format, args...)}
 }
 
-// Position returns the line and column of a field's key in its file, or of an expression in its value. The column is 0
+// FieldPosition returns the line and column of a field's key in its file, or of an expression in its value. The column is 0
 // if the field is not found.
-func (m Manifest) Position(field string) (line, column int) {
+func (m Manifest) FieldPosition(field string) (line, column int) {
 	node := m.node()
 	if node == nil {
 		return m.Line, 0

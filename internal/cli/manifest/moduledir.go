@@ -154,7 +154,7 @@ func packModule(ctx context.Context, s *session.Session, of *moduleFiles, flags 
 	if dir.Lock != nil {
 		warnLocked(ctx, s, filepath.Join(of.dir, moduledir.LockFile), dir.Lock)
 	}
-	at, err := writtenModule(s, of.dir, flags.Name, ms)
+	at, err := writtenModule(of.dir, flags.Name, ms)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func packModule(ctx context.Context, s *session.Session, of *moduleFiles, flags 
 
 // writtenModule returns the index of the Module without a source that the files have for the directory; -1 without one. The
 // directory gives it its source.
-func writtenModule(s *session.Session, dir, name string, ms []Manifest) (int, error) {
+func writtenModule(dir, name string, ms []Manifest) (int, error) {
 	var found []int
 	for i, m := range ms {
 		source, _, _ := unstructured.NestedMap(m.Object.Object, "spec", "source")

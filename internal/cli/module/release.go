@@ -1,3 +1,4 @@
+// Package module is the verbs below module.
 package module
 
 import (
@@ -106,12 +107,12 @@ func (o *moduleReleaseOptions) Run(ctx context.Context) error {
 
 // observeAndDelete sets the mode Observe, and then deletes the Module, which waits until a plan has forgotten its resources.
 func (o *moduleReleaseOptions) observeAndDelete(ctx context.Context) error {
-	u, err := objects.Get(ctx, o.Operation.Session, session.ModuleKind, o.Namespace, o.name)
+	u, err := objects.Get(ctx, o.Session, session.ModuleKind, o.Namespace, o.name)
 	if err != nil {
 		return err
 	}
 	if mode, _, _ := unstructured.NestedString(u.Object, "spec", "mode"); mode != string(v1alpha1.ModuleObserve) {
-		if u, err = objects.MergeAs(ctx, o.Operation.Session, objects.StateManager, session.ModuleKind, o.Namespace, o.name, map[string]any{"spec": map[string]any{"mode": v1alpha1.ModuleObserve}}); err != nil {
+		if u, err = objects.MergeAs(ctx, o.Session, objects.StateManager, session.ModuleKind, o.Namespace, o.name, map[string]any{"spec": map[string]any{"mode": v1alpha1.ModuleObserve}}); err != nil {
 			return err
 		}
 		fmt.Fprintf(o.Out, "%s configured: spec.mode is Observe\n", objects.Long(session.ModuleKind, o.name))

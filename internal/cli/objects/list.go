@@ -46,9 +46,14 @@ func InstancesOf(ctx context.Context, s *session.Session, resource, namespace, n
 	}
 }
 
-// EachResource visits the objects of some kinds, as eachObject does, and then the instances of ResourceSets and Modules of
-// these kinds.
+// EachResource visits the objects of some kinds, as EachObject does, and then the instances of ResourceSets and Modules of
+// these kinds. A nil slice means the kinds of all providers.
 func EachResource(ctx context.Context, s *session.Session, kinds []session.Kind, namespace, selector string, visit func(session.Kind, *unstructured.Unstructured)) (denied []session.Kind, err error) {
+	if kinds == nil {
+		if kinds, err = s.ResourceKinds(ctx); err != nil {
+			return nil, err
+		}
+	}
 	denied, err = EachObject(ctx, s, kinds, namespace, selector, visit)
 	if err != nil {
 		return denied, err

@@ -102,7 +102,7 @@ func PrintDiagnostics(s *session.Session, w io.Writer, all []v1alpha1.Diagnostic
 		}
 	}
 	for _, group := range groups {
-		printLeft(s, w, group, left[group], shown[group] > 0, more)
+		printLeft(w, group, left[group], shown[group] > 0, more)
 	}
 }
 
@@ -141,7 +141,7 @@ func rank(d v1alpha1.Diagnostic) int {
 
 // printLeft prints one line about the diagnostics of a group that are not printed in full. like is true if others of the
 // group were.
-func printLeft(s *session.Session, w io.Writer, group diagnosticGroup, left []v1alpha1.Diagnostic, like bool, more func(v1alpha1.Severity, []string) string) {
+func printLeft(w io.Writer, group diagnosticGroup, left []v1alpha1.Diagnostic, like bool, more func(v1alpha1.Severity, []string) string) {
 	var names []string
 	for _, d := range left {
 		if d.Address != "" {
@@ -167,7 +167,7 @@ func printLeft(s *session.Session, w io.Writer, group diagnosticGroup, left []v1
 }
 
 // FailedInstances returns the function that names the command for failed instances of one ResourceSet.
-func FailedInstances(s *session.Session, changes map[int32]*v1alpha1.PlanChange) func(v1alpha1.Severity, []string) string {
+func FailedInstances(changes map[int32]*v1alpha1.PlanChange) func(v1alpha1.Severity, []string) string {
 	return func(severity v1alpha1.Severity, addresses []string) string {
 		if severity != v1alpha1.SeverityError || len(addresses) == 0 {
 			return ""

@@ -68,8 +68,8 @@ func (e *interruptedError) Error() string {
 		e.plan.Name, e.plan.Name, e.plan.Namespace)
 }
 
-// Follow prints the progress of an apply. It returns the plan after its end, or errDetached.
-func Follow(ctx context.Context, s *session.Session, plan *v1alpha1.Plan) (*v1alpha1.Plan, *ending, error) {
+// follow prints the progress of an apply. It returns the plan after its end, or errDetached.
+func follow(ctx context.Context, s *session.Session, plan *v1alpha1.Plan) (*v1alpha1.Plan, *ending, error) {
 	f := &follower{Session: s, plan: plan, began: time.Now(), counted: time.Now(), changes: map[int32]*v1alpha1.PlanChange{}, reported: map[int32]v1alpha1.ChangeState{}, still: map[int32]time.Time{}}
 	if s.Live {
 		f.block = &terminal.Block{W: s.Out}

@@ -1,3 +1,5 @@
+// Package operation makes plans, shows them, asks, approves them, follows their apply and prints the result, for every
+// verb that changes infrastructure. It knows no files: package speculation plans these before they are recorded.
 package operation
 
 import (
@@ -414,10 +416,20 @@ func (j *Operation) ApproveAll(ctx context.Context, todo []*v1alpha1.Plan) ([]Co
 	return lost, nil
 }
 
+// FollowToEnd follows an approved plan of another command, and prints its result. It returns the plan after its end, or
+// nil if it could not be followed until then, as with ErrDetached.
+func FollowToEnd(ctx context.Context, s *session.Session, p *v1alpha1.Plan, began time.Time) (*v1alpha1.Plan, error) {
+	end, how, err := follow(ctx, s, p)
+	if err != nil {
+		return nil, err
+	}
+	return end, printSummary(ctx, s, end, how, time.Since(began), planAnew(end))
+}
+
 // followToEnd follows an approved plan and prints its result. lost is not nil if another plan overtook the plan, and failed
 // if a change failed.
 func (j *Operation) followToEnd(ctx context.Context, p *v1alpha1.Plan) (lost *Conflict, failed, err error) {
-	end, how, err := Follow(ctx, j.Session, p)
+	end, how, err := follow(ctx, j.Session, p)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -426,7 +438,7 @@ func (j *Operation) followToEnd(ctx context.Context, p *v1alpha1.Plan) (lost *Co
 			return lost, nil, err
 		}
 	}
-	return nil, PrintSummary(ctx, j.Session, end, how, time.Since(j.Began), "to continue, run the same command again"), nil
+	return nil, printSummary(ctx, j.Session, end, how, time.Since(j.Began), "to continue, run the same command again"), nil
 }
 
 // needsApprovals returns the error for a plan that was approved and needs further approvals.

@@ -3,6 +3,7 @@ package operation
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,6 +37,22 @@ func (j *Operation) Confirm(ctx context.Context, plans ...*v1alpha1.Plan) (bool,
 	}
 	fmt.Fprintln(j.ErrOut)
 	return strings.TrimSpace(answer) == "yes", nil
+}
+
+// Require asks a question that is not about a plan, unless --auto-approve is set. After another answer than yes, it prints to
+// w what holds then, and returns the error that ends the command.
+func (j *Operation) Require(ctx context.Context, question string, w io.Writer, otherwise string) error {
+	if j.AutoApprove {
+		return nil
+	}
+	asked := *j
+	asked.Question = question
+	yes, err := asked.Confirm(ctx)
+	if err == nil && !yes {
+		fmt.Fprintln(w, otherwise)
+		err = exit.Silent(exit.Failed)
+	}
+	return err
 }
 
 // decidedMeanwhile sends an error if one of the plans stops waiting for a decision, because another plan superseded it

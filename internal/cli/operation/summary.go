@@ -24,6 +24,11 @@ import (
 	"github.com/hykube/hykube/internal/shell"
 )
 
+// planAnew returns the next step after a plan that was not applied completely.
+func planAnew(p *v1alpha1.Plan) string {
+	return fmt.Sprintf("make a new plan for the rest: kubectl hykube plan -n %s", p.Namespace)
+}
+
 // outcome holds the results of a plan's changes, with a line for each that needs one.
 type outcome struct {
 	blocked, destroyed, created, tainted, unchecked, stale, unknown []string
@@ -35,8 +40,8 @@ type outcome struct {
 	diagnostics []v1alpha1.Diagnostic
 }
 
-// PrintSummary prints the errors of a plan in full, the skipped changes, the counts and the next steps.
-func PrintSummary(ctx context.Context, s *session.Session, p *v1alpha1.Plan, how *ending, took time.Duration, next string) error {
+// printSummary prints the errors of a plan in full, the skipped changes, the counts and the next steps.
+func printSummary(ctx context.Context, s *session.Session, p *v1alpha1.Plan, how *ending, took time.Duration, next string) error {
 	operation := "apply"
 	if p.Spec.Destroy {
 		operation = "destroy"
@@ -59,7 +64,7 @@ func PrintSummary(ctx context.Context, s *session.Session, p *v1alpha1.Plan, how
 		o.diagnostics = append(o.diagnostics, p.Status.Diagnostics...)
 	}
 	o.diagnostics = append(o.diagnostics, p.Status.Checks...)
-	PrintDiagnostics(s, s.ErrOut, o.diagnostics, FailedInstances(s, how.changes))
+	PrintDiagnostics(s, s.ErrOut, o.diagnostics, FailedInstances(how.changes))
 	printer.List(s.Terminal, s.ErrOut, "Blocked, and not changed:", o.blocked)
 	printer.List(s.Terminal, s.ErrOut, "Destroyed and not created again:", o.destroyed)
 	printer.List(s.Terminal, s.ErrOut, "Destroyed, and the new instance is tainted:", o.tainted)

@@ -72,7 +72,7 @@ func (o *approveOptions) Run(ctx context.Context) error {
 
 func (o *approveOptions) approve(ctx context.Context) error {
 	began := time.Now()
-	p, err := planapi.Get(ctx, o.PlanArgument.Session, o.Namespace, o.Name)
+	p, err := planapi.Get(ctx, o.Session, o.Namespace, o.Name)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (o *approveOptions) approve(ctx context.Context) error {
 	case p.Status.Approval != nil:
 		return fmt.Errorf("plan %q was %s already%s", p.Name, planapi.DecisionWord(p.Status.Approval.Decision), planapi.By(p.Status.Approval))
 	case planapi.Stalled(p):
-		return operation.Failure(o.PlanArgument.Session, p)
+		return operation.Failure(o.Session, p)
 	}
 	digest := o.digest
 	if digest == "" {
@@ -101,8 +101,8 @@ func (o *approveOptions) approve(ctx context.Context) error {
 	if digest != p.Status.Digest {
 		return &exit.Error{Code: exit.Stale, Cause: fmt.Errorf("plan %q has the digest %s, not %s: it isn't the plan that you read. Read it again: kubectl hykube show %s -n %s", p.Name, p.Status.Digest, digest, p.Name, p.Namespace)}
 	}
-	defer operation.HoldInterrupts(o.PlanArgument.Session)()
-	if p, err = planapi.Decide(ctx, o.PlanArgument.Session, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: digest, Partial: o.partial, Message: o.message}); err != nil {
+	defer operation.HoldInterrupts(o.Session)()
+	if p, err = planapi.Decide(ctx, o.Session, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: digest, Partial: o.partial, Message: o.message}); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Out, "plan.%s/%s approved\n", v1alpha1.GroupName, p.Name)
@@ -113,23 +113,19 @@ func (o *approveOptions) approve(ctx context.Context) error {
 	if o.noWait {
 		return nil
 	}
-	end, how, err := operation.Follow(ctx, o.PlanArgument.Session, p)
-	if errors.Is(err, operation.ErrDetached) {
-		return operation.Detached(o.PlanArgument.Session, []*v1alpha1.Plan{p})
+	if _, err = operation.FollowToEnd(ctx, o.Session, p, began); errors.Is(err, operation.ErrDetached) {
+		return operation.Detached(o.Session, []*v1alpha1.Plan{p})
 	}
-	if err != nil {
-		return err
-	}
-	return operation.PrintSummary(ctx, o.PlanArgument.Session, end, how, time.Since(began), planapi.PlanAnew(end))
+	return err
 }
 
 // askDigest shows what a plan changes, and its digest, and returns the digest if the user approves it. It returns an error outside
 // of a terminal, and for a user whose approval the server would refuse.
 func (o *approveOptions) askDigest(ctx context.Context, p *v1alpha1.Plan) (string, error) {
 	switch {
-	case !planapi.MayApprove(ctx, o.PlanArgument.Session, p.Namespace):
+	case !planapi.MayApprove(ctx, o.Session, p.Namespace):
 		return "", &exit.Error{Code: exit.Refused, Cause: errors.New(planapi.CannotApproveText(p))}
-	case !planapi.ApprovalCounts(ctx, o.PlanArgument.Session, p):
+	case !planapi.ApprovalCounts(ctx, o.Session, p):
 		return "", &exit.Error{Code: exit.Refused, Cause: errors.New(planapi.AnotherApproves(p))}
 	case !o.Ask:
 		return "", fmt.Errorf("approve plan %q: name the digest of the changes that you read, because another plan may have got the name since: --digest DIGEST. It is the last line of: kubectl hykube show %s -n %s",

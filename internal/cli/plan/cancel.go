@@ -44,7 +44,7 @@ that still run.`,
 
 func (o *cancelOptions) Run(ctx context.Context) error {
 	began := time.Now()
-	p, err := planapi.Get(ctx, o.PlanArgument.Session, o.Namespace, o.Name)
+	p, err := planapi.Get(ctx, o.Session, o.Namespace, o.Name)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (o *cancelOptions) Run(ctx context.Context) error {
 		fmt.Fprintf(o.Out, "Plan %q has ended already; there is nothing to cancel.\n", p.Name)
 		return nil
 	}
-	if p, err = planapi.Cancel(ctx, o.PlanArgument.Session, p); err != nil {
+	if p, err = planapi.Cancel(ctx, o.Session, p); err != nil {
 		return err
 	}
 	if p.Ended() {
@@ -64,22 +64,14 @@ func (o *cancelOptions) Run(ctx context.Context) error {
 		return nil
 	}
 	if p.Status.Approval == nil { // planning is still in progress
-		if p, err = operation.AwaitPlanned(ctx, o.PlanArgument.Session, p); err == nil && p.Ended() {
+		if p, err = operation.AwaitPlanned(ctx, o.Session, p); err == nil && p.Ended() {
 			fmt.Fprintf(o.Out, "plan.%s/%s cancelled\n", v1alpha1.GroupName, p.Name)
 		}
 		return err
 	}
-	end, how, err := operation.Follow(ctx, o.PlanArgument.Session, p)
-	if errors.Is(err, operation.ErrDetached) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if err := operation.PrintSummary(ctx, o.PlanArgument.Session, end, how, time.Since(began), planapi.PlanAnew(end)); exit.Code(err) == exit.Failed && end.Status.Cancel != nil {
+	end, err := operation.FollowToEnd(ctx, o.Session, p, began)
+	if errors.Is(err, operation.ErrDetached) || end != nil && exit.Code(err) == exit.Failed && end.Status.Cancel != nil {
 		return nil // cancelled, as requested
-	} else if err != nil {
-		return err
 	}
-	return nil
+	return err
 }

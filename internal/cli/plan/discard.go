@@ -33,7 +33,7 @@ func NewDiscard(s *session.Session) *cobra.Command {
 }
 
 func (o *discardOptions) Run(ctx context.Context) error {
-	p, err := planapi.Get(ctx, o.PlanArgument.Session, o.Namespace, o.Name)
+	p, err := planapi.Get(ctx, o.Session, o.Namespace, o.Name)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (o *discardOptions) Run(ctx context.Context) error {
 	if p.Spec.Speculative {
 		return fmt.Errorf("plan %q is speculative and cannot be approved, so there is nothing to discard. To remove it: kubectl delete plan %s -n %s", p.Name, p.Name, p.Namespace)
 	}
-	if _, err := planapi.Decide(ctx, o.PlanArgument.Session, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: p.Status.Digest, Message: o.message}); err != nil {
+	if _, err := planapi.Decide(ctx, o.Session, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: p.Status.Digest, Message: o.message}); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Out, "plan.%s/%s discarded\n", v1alpha1.GroupName, p.Name)

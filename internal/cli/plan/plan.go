@@ -1,3 +1,4 @@
+// Package plan is the verbs of plans: plan, show, approve, discard and cancel.
 package plan
 
 import (
@@ -175,7 +176,7 @@ func (o *planOptions) make(ctx context.Context, j *operation.Operation, base str
 	}
 	sp, needs, err := speculation.Speculate(ctx, o.Session, ms, &o.files, set, want)
 	if err == nil && len(needs) > 0 {
-		err = errors.Join(speculation.Needed(o.Session, needs), sp.Discard(ctx))
+		err = errors.Join(speculation.Needed(needs), sp.Discard(ctx))
 	}
 	if err == nil && set != nil {
 		if err = set.WarnReferrers(ctx); err != nil {
@@ -215,8 +216,7 @@ func (o *planOptions) end(failed []error, pending int) error {
 func (o *planOptions) runObject(ctx context.Context) error {
 	out, quiet := o.Terminal, *o.Terminal
 	quiet.Out, quiet.Live = o.ErrOut, false
-	o.Session.Terminal = &quiet
-	defer func() { o.Session.Terminal = out }()
+	defer o.UseTerminal(quiet)()
 	plans, err := o.make(ctx, &operation.Operation{Session: o.Session, Began: time.Now()}, "plan")
 	if err != nil {
 		return err

@@ -20,11 +20,42 @@ import (
 	"github.com/hykube/hykube/internal/cli/printer"
 	"github.com/hykube/hykube/internal/cli/query"
 	"github.com/hykube/hykube/internal/cli/session"
-	"github.com/hykube/hykube/internal/cli/status"
 	"github.com/hykube/hykube/internal/cli/workflow"
 	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/diff"
 )
+
+// completeChanges completes plans, and then the addresses in the named plan.
+func completeChanges(s *session.Session) session.Completer {
+	plans := planapi.Complete(s, nil)
+	addresses := s.CompleteWith(session.AnyNumber, func(ctx context.Context, args []string, _ string) (out []string, err error) {
+		p, err := planapi.Get(ctx, s, s.Namespace, args[0])
+		if err != nil {
+			return nil, err
+		}
+		for c, err := range planapi.Changes(ctx, s, p) {
+			if err != nil || len(out) == 1000 {
+				break
+			}
+			out = append(out, addressOfChange(c)+"\t"+string(c.Action))
+		}
+		return out, nil
+	})
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return plans(cmd, args, begun)
+		}
+		return addresses(cmd, args, begun)
+	}
+}
+
+// addressOfChange returns a change's address in the format of parseTarget.
+func addressOfChange(c *v1alpha1.PlanChange) string {
+	if t, err := addrs.Parse(c.Address); err == nil {
+		return t.Address()
+	}
+	return c.Address
+}
 
 // headWait is the time that show waits for the answer whether a plan can still be approved. The server checks each change
 // for that. If it takes longer, the answer follows the changes.
@@ -123,9 +154,9 @@ func (o *showOptions) Run(ctx context.Context) error {
 	}
 	switch {
 	case len(o.addresses) > 0:
-		return o.some(ctx, p)
+		return o.printNamed(ctx, p)
 	case o.filters():
-		return o.filtered(ctx, p)
+		return o.printMatching(ctx, p)
 	}
 	answer := make(chan string, 1)
 	go func() { answer <- o.whyNotApprovable(ctx, p) }()
@@ -149,7 +180,7 @@ func (o *showOptions) Run(ctx context.Context) error {
 	if history.WrittenByOthers(p.Status.RequestedBy, p.Status.Contributors) {
 		fmt.Fprintf(o.Out, "\nWritten by: %s\n", contributor.Text(p.Status.Contributors))
 	}
-	if why := status.WhyPerson(p); why != "" {
+	if why := planapi.WhyNotAutomatic(p); why != "" {
 		fmt.Fprintf(o.Out, "\n%s\n", why)
 	}
 	if planapi.Speculative(p) {
@@ -292,8 +323,8 @@ func (o *showOptions) selects(c *v1alpha1.PlanChange) bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(o.match)) })
 }
 
-// filtered prints the changes that --failed and --match permit, as it reads them.
-func (o *showOptions) filtered(ctx context.Context, p *v1alpha1.Plan) error {
+// printMatching prints the changes that --failed and --match permit, as it reads them.
+func (o *showOptions) printMatching(ctx context.Context, p *v1alpha1.Plan) error {
 	all, shown := 0, 0
 	for c, err := range planapi.Changes(ctx, o.Session, p) {
 		if err != nil {
@@ -309,8 +340,8 @@ func (o *showOptions) filtered(ctx context.Context, p *v1alpha1.Plan) error {
 	return nil
 }
 
-// some prints the named changes with their results.
-func (o *showOptions) some(ctx context.Context, p *v1alpha1.Plan) error {
+// printNamed prints the named changes with their results.
+func (o *showOptions) printNamed(ctx context.Context, p *v1alpha1.Plan) error {
 	list, err := o.chosen(ctx, p)
 	if err != nil {
 		return err

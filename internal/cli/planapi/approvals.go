@@ -1,16 +1,21 @@
 package planapi
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/cli/session"
 	"github.com/hykube/hykube/internal/diff"
+	"github.com/hykube/hykube/internal/policy"
 )
 
 // DecisionWord returns the participle of a decision.
@@ -73,10 +78,7 @@ func Username(who *v1alpha1.Identity) string {
 
 // ReadyMessage returns the message of the condition Ready: of a plan that waits, the approvals that it still needs, or why it is stale.
 func ReadyMessage(p *v1alpha1.Plan) string {
-	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); c != nil {
-		return diff.Clean(c.Message, true)
-	}
-	return ""
+	return diff.Clean(readyCondition(p).Message, true)
 }
 
 // Requester returns the name of the user who asked for a plan with the rights of a user. check is the user who requested the drift
@@ -88,7 +90,116 @@ func Requester(rights, check *v1alpha1.Identity) string {
 	return Username(rights)
 }
 
-// PlanAnew returns the next step after a plan that was not applied completely.
-func PlanAnew(p *v1alpha1.Plan) string {
-	return fmt.Sprintf("make a new plan for the rest: kubectl hykube plan -n %s", p.Namespace)
+var accessReviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"}
+
+// May reports whether the user has a right. If the server does not answer, it returns true, because the server will
+// reject the request itself.
+func May(ctx context.Context, s *session.Session, verb, resource, subresource, namespace string) bool {
+	return Allowed(ctx, s, verb, v1alpha1.SchemeGroupVersion.WithResource(resource), subresource, namespace)
+}
+
+// Allowed is may for a resource of any group.
+func Allowed(ctx context.Context, s *session.Session, verb string, gvr schema.GroupVersionResource, subresource, namespace string) bool {
+	review := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+		"spec": map[string]any{"resourceAttributes": map[string]any{
+			"group": gvr.Group, "version": "*", "verb": verb, "resource": gvr.Resource, "subresource": subresource, "namespace": namespace,
+		}},
+	}}
+	answer, err := s.Objects.Resource(accessReviews).Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return true
+	}
+	allowed, found, _ := unstructured.NestedBool(answer.Object, "status", "allowed")
+	return allowed || !found
+}
+
+// MayApprove reports whether the user may approve plans in a namespace.
+func MayApprove(ctx context.Context, s *session.Session, namespace string) bool {
+	return May(ctx, s, "approve", "plans", "", namespace) && May(ctx, s, "update", "plans", "approval", namespace)
+}
+
+// WaitsForApproval returns the text about a plan that waits: the commands for a user who may approve it, else the
+// missing right.
+func WaitsForApproval(ctx context.Context, s *session.Session, p *v1alpha1.Plan) string {
+	if !MayApprove(ctx, s, p.Namespace) {
+		return CannotApproveText(p)
+	}
+	if !ApprovalCounts(ctx, s, p) {
+		return AnotherApproves(p)
+	}
+	return fmt.Sprintf("The plan waits in namespace %s for a decision:\n  %s\n  kubectl hykube discard %s -n %s", p.Namespace, ApproveCommand(p), p.Name, p.Namespace)
+}
+
+var selfReviews = schema.GroupVersionResource{Group: "authentication.k8s.io", Version: "v1", Resource: "selfsubjectreviews"}
+
+// self returns the user's identity, or nil if the server does not tell it.
+func self(ctx context.Context, s *session.Session) *v1alpha1.Identity {
+	review := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}}
+	answer, err := s.Objects.Resource(selfReviews).Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return nil
+	}
+	name, _, _ := unstructured.NestedString(answer.Object, "status", "userInfo", "username")
+	groups, _, _ := unstructured.NestedStringSlice(answer.Object, "status", "userInfo", "groups")
+	if name == "" {
+		return nil
+	}
+	return &v1alpha1.Identity{Username: name, Groups: groups}
+}
+
+// ApprovalCounts reports whether the policies count the user's approval of a plan. They do not count a second approval
+// of one user, and with excludeRequester not that of the requester.
+func ApprovalCounts(ctx context.Context, s *session.Session, p *v1alpha1.Plan) bool {
+	if !RequiresApprovals(p) {
+		return true
+	}
+	who := self(ctx, s)
+	if who == nil {
+		return true // the server refuses the approval itself
+	}
+	counts, required := policy.VerdictOf(p).Counts(p.Status.RequestedBy, p.AllApprovals(), v1alpha1.PlanApproval{By: who})
+	return counts || !required
+}
+
+// WhyItWaits returns why a plan would wait after the user approved it; "" if the server would apply it.
+func WhyItWaits(ctx context.Context, s *session.Session, p *v1alpha1.Plan) string {
+	if !MayApprove(ctx, s, p.Namespace) {
+		return mayNotApprove
+	}
+	if !RequiresApprovals(p) {
+		return ""
+	}
+	who := self(ctx, s)
+	if who == nil {
+		return "" // the server refuses the approval itself
+	}
+	return diff.Clean(policy.VerdictOf(p).Missing(p.Status.RequestedBy, []v1alpha1.PlanApproval{{By: who}}), false)
+}
+
+// AnotherApproves returns the text about a plan for which the user's approval does not count.
+func AnotherApproves(p *v1alpha1.Plan) string {
+	who := ""
+	if names := policy.VerdictOf(p).Excludes(p.Status.RequestedBy); len(names) > 0 {
+		requested := "requested the plan"
+		if name := p.StackName(); name != "" {
+			requested += fmt.Sprintf(" as the author of the stack %s", name)
+		}
+		who = fmt.Sprintf(" A policy counts no approval of a user who %s, or wrote a part of the changes: %s.", requested, diff.Clean(strings.Join(names, ", "), false))
+	}
+	return fmt.Sprintf("Plan %s waits in namespace %s for the approval of another user, because yours does not count.%s That user approves it with: %s",
+		p.Name, p.Namespace, who, ApproveCommand(p))
+}
+
+// ApproveCommand returns the command that approves a plan.
+func ApproveCommand(p *v1alpha1.Plan) string {
+	return v1alpha1.ApproveCommand(p.Name, p.Namespace, p.Status.Digest)
+}
+
+// mayNotApprove names the rights of an approver.
+const mayNotApprove = `You may not: that needs the verb "approve" on plans, and "update" on plans/approval.`
+
+// CannotApproveText returns the text about a plan that the user may not approve.
+func CannotApproveText(p *v1alpha1.Plan) string {
+	return fmt.Sprintf("Plan %s waits in namespace %s for someone who may approve it. %s", p.Name, p.Namespace, mayNotApprove)
 }

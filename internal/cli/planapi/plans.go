@@ -1,3 +1,5 @@
+// Package planapi reads and decides Plans on a server, and says in which state a Plan is and who may approve it. It
+// makes no decision of a verb; package operation does.
 package planapi
 
 import (
@@ -27,6 +29,19 @@ import (
 	"github.com/hykube/hykube/internal/diff"
 	"github.com/hykube/hykube/internal/stack"
 )
+
+// Complete completes plans of the namespace with their state. A nil keep permits all.
+func Complete(s *session.Session, keep func(*v1alpha1.Plan) bool) session.Completer {
+	return s.CompleteWith(1, func(ctx context.Context, _ []string, _ string) (out []string, err error) {
+		plans, err := List(ctx, s, s.Namespace)
+		for _, p := range plans {
+			if keep == nil || keep(&p) {
+				out = append(out, p.Name+"\t"+State(&p))
+			}
+		}
+		return out, err
+	})
+}
 
 // changePage is the number of changes per request.
 const changePage = 500
@@ -364,6 +379,14 @@ func Planned(p *v1alpha1.Plan) bool {
 	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned) || Stalled(p) || Ready(p) || p.PlanFailed()
 }
 
+// readyCondition returns the condition Ready; an empty one if the plan has none yet.
+func readyCondition(p *v1alpha1.Plan) metav1.Condition {
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
 // Waiting reports whether a plan waits for a decision.
 func Waiting(p *v1alpha1.Plan) bool {
 	return Planned(p) && !p.Ended() && p.Status.Approval == nil && !p.ApprovesItself()
@@ -432,8 +455,7 @@ func Stale(p *v1alpha1.Plan) bool {
 
 // Outdated reports whether an object of a waiting plan was written after planning, or its requester lost the rights.
 func Outdated(p *v1alpha1.Plan) bool {
-	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
-	return c != nil && c.Reason == v1alpha1.ReasonStale
+	return readyCondition(p).Reason == v1alpha1.ReasonStale
 }
 
 // ApplyFailed reports whether a change of an applied plan failed.
@@ -494,8 +516,7 @@ func isBlocked(p *v1alpha1.Plan) error {
 
 // Speculative reports whether a plan is speculative, so that nobody can approve it.
 func Speculative(p *v1alpha1.Plan) bool {
-	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
-	return p.Spec.Speculative && c != nil && c.Reason == v1alpha1.ReasonSpeculative
+	return p.Spec.Speculative && readyCondition(p).Reason == v1alpha1.ReasonSpeculative
 }
 
 // StacksResource is the resource of Stacks.
@@ -511,4 +532,26 @@ func StackName(arg string) (string, error) {
 		return name, nil
 	}
 	return "", fmt.Errorf("%q names no stack: write NAME or stack/NAME, and the namespace with -n", arg)
+}
+
+// StackReadiness returns the condition Ready of a stack. A status that is older than the spec does not count.
+func StackReadiness(s *v1alpha1.Stack) (status, reason, message string) {
+	ready := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || s.Status.ObservedGeneration != s.Generation {
+		return string(metav1.ConditionFalse), v1alpha1.ReasonSettling, "The server has not seen the newest spec of the stack yet."
+	}
+	return string(ready.Status), ready.Reason, diff.Clean(ready.Message, false)
+}
+
+// Stacks returns the stacks of a namespace.
+func Stacks(ctx context.Context, s *session.Session, namespace string) ([]*v1alpha1.Stack, error) {
+	list := &v1alpha1.StackList{}
+	if err := s.Hykube.Get().Namespace(namespace).Resource(StacksResource).Do(ctx).Into(list); err != nil {
+		return nil, fmt.Errorf("list stacks: %w", s.Explain(err))
+	}
+	out := make([]*v1alpha1.Stack, len(list.Items))
+	for i := range list.Items {
+		out[i] = &list.Items[i]
+	}
+	return out, nil
 }

@@ -2,6 +2,7 @@ package planapi
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/cli/printer"
+	"github.com/hykube/hykube/internal/cli/session"
 	"github.com/hykube/hykube/internal/diff"
 )
 
@@ -54,7 +56,7 @@ func State(p *v1alpha1.Plan) string {
 		return "waits for approval"
 	case p.Status.Cancel != nil:
 		return "cancelling"
-	case heldByServer(p):
+	case pausedByServer(p):
 		return "approved, and held"
 	case p.Status.Approval != nil:
 		return "applying"
@@ -75,16 +77,16 @@ func WhyCancelling(p *v1alpha1.Plan) string {
 	return ""
 }
 
-// heldByServer reports whether the server applies no change of an approved plan, because its database is a copy or was restored.
-func heldByServer(p *v1alpha1.Plan) bool {
-	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
-	return c != nil && (c.Reason == v1alpha1.ReasonServerFrozen || c.Reason == v1alpha1.ReasonServerCopied)
+// pausedByServer reports whether the server applies no change of an approved plan, because its database is a copy or was restored.
+func pausedByServer(p *v1alpha1.Plan) bool {
+	c := readyCondition(p)
+	return c.Reason == v1alpha1.ReasonServerFrozen || c.Reason == v1alpha1.ReasonServerCopied
 }
 
 // PausedText returns the server's message about the pause of a rollout or of the server; "" if none pauses.
 func PausedText(p *v1alpha1.Plan) string {
-	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
-	if c == nil || c.Reason != v1alpha1.ReasonRolloutPaused && !heldByServer(p) {
+	c := readyCondition(p)
+	if c.Reason != v1alpha1.ReasonRolloutPaused && !pausedByServer(p) {
 		return ""
 	}
 	return diff.Clean(c.Message, true)
@@ -140,4 +142,67 @@ func Progress(g *v1alpha1.PlanProgress, outcome string) string {
 		}
 	}
 	return text
+}
+
+// WhyNotAutomatic returns why a plan that could have approved itself waits for a person; "" if it does not wait.
+func WhyNotAutomatic(p *v1alpha1.Plan) string {
+	if a := p.Status.AutomaticApproval; a != nil && !a.Granted && Waiting(p) {
+		return printer.Flat(a.Message)
+	}
+	return ""
+}
+
+// CancellingText returns the text about the wait of a cancelled plan.
+func CancellingText(ctx context.Context, s *session.Session, p *v1alpha1.Plan) string {
+	var running []*v1alpha1.PlanChange
+	if p.Status.Progress != nil {
+		for c, err := range Changes(ctx, s, p) {
+			if err != nil {
+				break // the plan's status has the counts, too
+			}
+			if c.State == v1alpha1.ChangeRunning {
+				running = append(running, c)
+			}
+		}
+	}
+	return WaitsFor(p, running)
+}
+
+// NextStep returns what a user can do about a plan; "" if nothing.
+func NextStep(ctx context.Context, s *session.Session, p *v1alpha1.Plan) string {
+	switch {
+	case NothingToDo(p):
+		return ReadyMessage(p)
+	case Blocked(p), Denied(p):
+		return diff.Clean(Why(p), true)
+	case Waiting(p) && Outdated(p):
+		return ReadyMessage(p)
+	case Waiting(p) && !MayApprove(ctx, s, p.Namespace):
+		return ApprovedSoFar(p) + CannotApproveText(p)
+	case Waiting(p) && !ApprovalCounts(ctx, s, p):
+		return ReadyMessage(p) + "\n" + AnotherApproves(p)
+	case Waiting(p) && len(p.Status.Approvals) == 0 && RequiresApprovals(p):
+		return ReadyMessage(p)
+	case Waiting(p):
+		return ApprovedSoFar(p) + fmt.Sprintf("Next: kubectl hykube show %s -n %s, then approve or discard it.", p.Name, p.Namespace)
+	case Stalled(p) && !Discarded(p):
+		if m := Why(p); m != "" {
+			return diff.Clean(m, true)
+		}
+	case Cancelling(p):
+		return diff.Clean(WhyCancelling(p), true)
+	case waitsForOthers(p) != "":
+		return diff.Clean(waitsForOthers(p), true)
+	case !p.Ended():
+		return fmt.Sprintf("Watch it: kubectl hykube status %s -n %s --watch", p.Name, p.Namespace)
+	}
+	return ""
+}
+
+// waitsForOthers says that a plan waits for other plans, or for a provider for longer than usual. It returns "" for other plans.
+func waitsForOthers(p *v1alpha1.Plan) string {
+	if ready := readyCondition(p); ready.Reason == v1alpha1.ReasonQueued || ready.Reason == v1alpha1.ReasonAwaitingProvider {
+		return ready.Message
+	}
+	return ""
 }

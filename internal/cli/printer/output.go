@@ -1,3 +1,4 @@
+// Package printer prints objects as JSON and YAML, and formats lists, times and counts. It sends no requests.
 package printer
 
 import (
@@ -70,6 +71,11 @@ func JSON(t *terminal.Terminal, v any, output string) error {
 	e.SetIndent("", "    ")
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
+}
+
+// JSONList prints objects as a List, as kubectl does.
+func JSONList(t *terminal.Terminal, items []any, output string) error {
+	return JSON(t, map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}, "items": items}, output)
 }
 
 // JSONMap converts a value to its JSON form and keeps the digits of numbers.

@@ -8,13 +8,11 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/cli/lockfile"
@@ -61,8 +59,6 @@ func (o *providerLockOptions) Complete(args []string) error {
 	o.names = args
 	return o.Connect()
 }
-
-func (o *providerLockOptions) Validate() error { return nil }
 
 func (o *providerLockOptions) Run(ctx context.Context) error {
 	list := &v1alpha1.ProviderList{}
@@ -124,20 +120,11 @@ func (o *providerLockOptions) refuseChanges(ctx context.Context, locked []v1alph
 // users counts the objects of a provider's kinds, and the instances of ResourceSets, in each namespace.
 func (o *providerLockOptions) users(ctx context.Context, provider string) (map[string]int, error) {
 	counts := map[string]int{}
-	for cont := ""; ; {
-		page := &v1alpha1.ResourceSummaryList{}
-		err := o.Hykube.Get().Resource(objects.ResourcesResource).Param("fieldSelector", fields.OneTermEqualSelector(v1alpha1.ResourceFieldProvider, provider).String()).
-			Param("limit", strconv.Itoa(session.ListPage)).Param("continue", cont).Do(ctx).Into(page)
-		if err != nil {
-			return nil, o.Explain(err)
-		}
-		for _, r := range page.Items {
-			counts[r.Object.Namespace]++
-		}
-		if cont = page.Continue; cont == "" {
-			return counts, nil
-		}
-	}
+	err := objects.EachSummary(ctx, o.Session, "", v1alpha1.ResourceFieldProvider, provider, func(r v1alpha1.ResourceSummary) bool {
+		counts[r.Object.Namespace]++
+		return true
+	})
+	return counts, err
 }
 
 // lockInstalled returns the Providers that are installed, with the checksums of their packages.

@@ -1,3 +1,4 @@
+// Package provider is the verbs below provider: list, schema and lock.
 package provider
 
 import (

@@ -136,7 +136,7 @@ func (o *resolveOptions) checkAdoptions(ctx context.Context, file string, all []
 	for _, a := range all {
 		adopted, err := o.checkAdoption(ctx, &a)
 		if err == nil {
-			err = a.repeats(objects, ids)
+			err = a.checkDuplicate(objects, ids)
 		}
 		switch {
 		case err != nil:
@@ -153,8 +153,8 @@ func (o *resolveOptions) checkAdoptions(ctx context.Context, file string, all []
 	return wanted, done, exit.Join(errs)
 }
 
-// repeats returns an error if another line has the same object, or the same ID of the type.
-func (a *adoption) repeats(objects, ids map[string]int) error {
+// checkDuplicate returns an error if another line has the same object, or the same ID of the type.
+func (a *adoption) checkDuplicate(objects, ids map[string]int) error {
 	object, id := string(a.object.GetUID())+a.Namespace+"/"+a.Address(), a.kind.Kind+" "+a.id
 	if line, ok := objects[object]; ok {
 		return fmt.Errorf("line %d has this object, too", line)
@@ -168,13 +168,13 @@ func (a *adoption) repeats(objects, ids map[string]int) error {
 
 // checkAdoption reads the object of a line. adopted is true if it has the resource already.
 func (o *resolveOptions) checkAdoption(ctx context.Context, a *adoption) (adopted bool, err error) {
-	t, k, ns, err := objects.Find(ctx, o.Named.Session, a.Target)
+	t, k, ns, err := objects.Find(ctx, o.Session, a.Target)
 	if err != nil {
 		return false, err
 	}
 	a.Target, a.kind = t, k
 	a.Namespace, a.Group = ns, k.GVR.Group
-	if a.object, err = objects.Get(ctx, o.Named.Session, k, ns, t.Name); err != nil {
+	if a.object, err = objects.Get(ctx, o.Session, k, ns, t.Name); err != nil {
 		return false, err
 	}
 	open, err := o.unsettled.Has(ctx, a.object)

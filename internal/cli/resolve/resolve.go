@@ -1,3 +1,4 @@
+// Package resolve is the verb resolve, for creates with an unknown outcome and lost records.
 package resolve
 
 import (
@@ -23,7 +24,38 @@ import (
 	"github.com/hykube/hykube/internal/cli/printer"
 	"github.com/hykube/hykube/internal/cli/session"
 	"github.com/hykube/hykube/internal/diff"
+	"github.com/hykube/hykube/internal/shell"
 )
+
+// forgetRecords asks, and removes records whose object does not exist.
+func (o *resolveOptions) forgetRecords(ctx context.Context) error {
+	if !o.imports.AutoApprove {
+		fmt.Fprintln(o.ErrOut, "These records have no object:")
+		for _, r := range o.orphans {
+			fmt.Fprintf(o.ErrOut, "  %s/%s with the ID %s\n", r.kind.Kind, r.Name, diff.Clean(cmp.Or(r.id, "-"), false))
+		}
+		fmt.Fprintln(o.ErrOut, "To forget them destroys nothing, and cannot be undone. Nothing manages the resources afterwards.")
+	}
+	if err := o.imports.Require(ctx, "Do you want to forget these records?", o.ErrOut, nothingChanged); err != nil {
+		return err
+	}
+	var errs []error
+	back := ""
+	for _, r := range o.orphans {
+		if err := objects.PostUID(ctx, o.Session, r.kind, r.Namespace, r.Name, r.uid, "resolve"); err != nil {
+			errs = append(errs, fmt.Errorf("forget the record of %s: %w", r.Address(), o.Explain(err)))
+			continue
+		}
+		o.PrintResult(r.kind, r.Name, "forgotten")
+		if id := operation.ShownID(r.id); id != "" {
+			back += fmt.Sprintf("  kubectl hykube import %s/%s %s -n %s\n", r.kind.Kind, r.Name, shell.Word(id), r.Namespace)
+		}
+	}
+	if back != "" && o.Output == "" {
+		fmt.Fprint(o.ErrOut, "To take the resources back, where the type has an import:\n"+back)
+	}
+	return exit.Join(errs)
+}
 
 type resolveOptions struct {
 	objects.Named
@@ -221,14 +253,14 @@ func (o *resolveOptions) lost(ctx context.Context) ([]lostCreate, error) {
 	}
 	var out []lostCreate
 	err := o.EachTarget(func(t addrs.Target) error {
-		t, k, ns, err := objects.Find(ctx, o.Named.Session, t)
+		t, k, ns, err := objects.Find(ctx, o.Session, t)
 		if err != nil {
 			return err
 		}
 		t.Namespace, t.Group = ns, k.GVR.Group
-		u, err := objects.Get(ctx, o.Named.Session, k, ns, t.Name)
+		u, err := objects.Get(ctx, o.Session, k, ns, t.Name)
 		if apierrors.IsNotFound(err) {
-			r, findErr := objects.RecordOf(ctx, o.Named.Session, t, k, ns)
+			r, findErr := objects.RecordOf(ctx, o.Session, t, k, ns)
 			switch {
 			case findErr != nil:
 				return findErr
@@ -260,13 +292,13 @@ func (o *resolveOptions) lost(ctx context.Context) ([]lostCreate, error) {
 func (o *resolveOptions) selected(ctx context.Context) ([]lostCreate, error) {
 	kinds, err := o.ResourceKinds(ctx)
 	if err != nil {
-		return nil, o.Explain(err)
+		return nil, err
 	}
 	kinds = slices.DeleteFunc(slices.Clone(kinds), func(k session.Kind) bool { m, _ := v1alpha1.ParseKind(k.Kind); return m != v1alpha1.ModeManaged })
 	var out []lostCreate
 	var failed error
 	marked, imported, leaves := 0, 0, o.terminating(ctx)
-	denied, err := objects.EachResource(ctx, o.Named.Session, kinds, o.Namespace, o.selector, func(k session.Kind, u *unstructured.Unstructured) {
+	denied, err := objects.EachResource(ctx, o.Session, kinds, o.Namespace, o.selector, func(k session.Kind, u *unstructured.Unstructured) {
 		open, err := o.unsettled.Has(ctx, u)
 		switch {
 		case err != nil:
@@ -284,7 +316,7 @@ func (o *resolveOptions) selected(ctx context.Context) ([]lostCreate, error) {
 	if err = cmp.Or(err, failed); err != nil {
 		return nil, err
 	}
-	objects.PrintDenied(o.Named.Session, o.ErrOut, denied, "searched")
+	objects.PrintDenied(o.Session, o.ErrOut, denied, "searched")
 	if imported > 0 {
 		fmt.Fprintf(o.ErrOut, "The next plan imports %s with an unknown outcome of its create, as lifecycle.import or spec.imports says.\n", diff.Plural(imported, "resource"))
 	}
@@ -309,9 +341,12 @@ func hasImport(u *unstructured.Unstructured) bool {
 // terminating reports whether the namespace is marked for deletion. If the user may not read it, the server refuses what
 // depends on that.
 func (o *resolveOptions) terminating(ctx context.Context) bool {
-	ns, err := o.Named.Session.Objects.Resource(session.Namespaces).Get(ctx, o.Namespace, metav1.GetOptions{})
+	ns, err := o.Session.Objects.Resource(session.Namespaces).Get(ctx, o.Namespace, metav1.GetOptions{})
 	return err == nil && ns.GetDeletionTimestamp() != nil
 }
+
+// nothingChanged ends the command after another answer than yes.
+const nothingChanged = "Nothing was changed."
 
 // retryAll asks, and lets the next plan create the resources.
 func (o *resolveOptions) retryAll(ctx context.Context, lost []lostCreate) error {
@@ -321,19 +356,13 @@ func (o *resolveOptions) retryAll(ctx context.Context, lost []lostCreate) error 
 			fmt.Fprintln(o.ErrOut, "  "+l.Address())
 		}
 		fmt.Fprintln(o.ErrOut, "If one of them exists, that plan makes a second one, and nothing manages the first.")
-		o.imports.Question = "Have you checked that none of them exists?"
-		yes, err := o.imports.Confirm(ctx)
-		if err != nil {
-			return err
-		}
-		if !yes {
-			fmt.Fprintln(o.ErrOut, "Nothing was changed.")
-			return exit.Silent(exit.Failed)
-		}
+	}
+	if err := o.imports.Require(ctx, "Have you checked that none of them exists?", o.ErrOut, nothingChanged); err != nil {
+		return err
 	}
 	var errs []error
 	for _, l := range lost {
-		if err := objects.PostUID(ctx, o.Named.Session, l.kind, l.Namespace, l.Name, l.uid, "resolve"); err != nil {
+		if err := objects.PostUID(ctx, o.Session, l.kind, l.Namespace, l.Name, l.uid, "resolve"); err != nil {
 			if !apierrors.IsNotFound(err) {
 				err = o.Explain(err)
 			}

@@ -38,7 +38,7 @@ func (o *resolveOptions) search(ctx context.Context, lost []lostCreate) ([]adopt
 	groups := map[searched][]adoption{}
 	var found []adoption
 	for _, l := range lost {
-		u, err := objects.Get(ctx, o.Named.Session, l.kind, l.Namespace, l.Name)
+		u, err := objects.Get(ctx, o.Session, l.kind, l.Namespace, l.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -124,19 +124,13 @@ func (o *resolveOptions) adoptFound(ctx context.Context, found []adoption) error
 		fmt.Fprintln(o.ErrOut, "Nothing was changed. Check the lines, and adopt the resources: kubectl hykube resolve --adopt-from FILE")
 		return nil
 	}
-	if !planapi.MayApprove(ctx, o.Named.Session, o.Namespace) {
+	if !planapi.MayApprove(ctx, o.Session, o.Namespace) {
 		return &exit.Error{Code: exit.Refused, Cause: fmt.Errorf("nothing was changed: you may not approve the plan of the imports in namespace %s, which needs the verb \"approve\" on plans, and \"update\" on plans/approval. "+
 			"Give the lines to someone who may: kubectl hykube resolve --adopt-from FILE", o.Namespace)}
 	}
-	if !o.imports.AutoApprove {
-		ask := o.imports.Operation
-		ask.Question = fmt.Sprintf("Do you want to record %s, and plan them?", diff.Plural(len(found), "import"))
-		if yes, err := ask.Confirm(ctx); err != nil {
-			return err
-		} else if !yes {
-			fmt.Fprintln(o.ErrOut, "Nothing was changed.")
-			return exit.Silent(exit.Failed)
-		}
+	question := fmt.Sprintf("Do you want to record %s, and plan them?", diff.Plural(len(found), "import"))
+	if err := o.imports.Require(ctx, question, o.ErrOut, nothingChanged); err != nil {
+		return err
 	}
 	return o.adoptAll(ctx, "the result", found, nil)
 }
@@ -155,11 +149,11 @@ func (o *resolveOptions) listIn(ctx context.Context, at searched, lost []adoptio
 	for _, a := range lost {
 		spec.Objects = append(spec.Objects, a.Name)
 	}
-	q, err := query.Run(ctx, o.Named.Session, at.namespace, spec)
+	q, err := query.Run(ctx, o.Session, at.namespace, spec)
 	if err != nil {
 		return nil, all(err.Error())
 	}
-	if query.PrintDiagnostics(o.Named.Session, q) {
+	if query.PrintDiagnostics(o.Session, q) {
 		return nil, all("the provider could not list the type")
 	}
 	if q.Status.Truncated {

@@ -1,3 +1,4 @@
+// Package resources is the verbs that list resources: get, search and instances.
 package resources
 
 import (
@@ -82,12 +83,8 @@ func (o *getOptions) Run(ctx context.Context) error {
 	if o.all {
 		o.Namespace = ""
 	}
-	kinds, err := o.ResourceKinds(ctx)
-	if err != nil {
-		return o.Explain(err)
-	}
 	var entries []listing
-	denied, err := objects.EachResource(ctx, o.Session, kinds, o.Namespace, o.selector, func(k session.Kind, u *unstructured.Unstructured) {
+	denied, err := objects.EachResource(ctx, o.Session, nil, o.Namespace, o.selector, func(k session.Kind, u *unstructured.Unstructured) {
 		if o.output == "table" || o.output == "wide" || o.output == "name" {
 			u = shortened(u)
 		}
@@ -130,7 +127,7 @@ func (o *getOptions) print(entries []listing) error {
 			e.object.SetManagedFields(nil)
 			items[i] = e.object.Object
 		}
-		return printer.JSON(o.Terminal, map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}, "items": items}, o.output)
+		return printer.JSONList(o.Terminal, items, o.output)
 	case "name":
 		for _, e := range entries {
 			fmt.Fprintln(o.Out, objects.Long(e.kind, e.object.GetName()))

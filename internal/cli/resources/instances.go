@@ -124,7 +124,7 @@ func (o *instancesOptions) Run(ctx context.Context) error {
 	}
 	heading()
 	if o.output == "json" || o.output == "yaml" {
-		return printer.JSON(o.Terminal, map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}, "items": items}, o.output)
+		return printer.JSONList(o.Terminal, items, o.output)
 	}
 	if waiting && !o.module && (o.output == "table" || o.output == "wide") {
 		return o.noteRollouts(ctx)

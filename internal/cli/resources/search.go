@@ -175,7 +175,7 @@ func (o *searchOptions) print() error {
 			r.APIVersion, r.Kind = v1alpha1.SchemeGroupVersion.String(), "Resource"
 			items[i] = r
 		}
-		return printer.JSON(o.Terminal, map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}, "items": items}, o.output)
+		return printer.JSONList(o.Terminal, items, o.output)
 	case "name":
 		for _, r := range o.found {
 			fmt.Fprintf(o.Out, "%s/%s\n", r.Object.Kind, r.Object.Name)

@@ -82,7 +82,7 @@ func (s *Session) ResourceKinds(ctx context.Context) ([]Kind, error) {
 	s.Discovery.Invalidate() // kinds change with the installed providers
 	lists, err := discovery.ServerPreferredNamespacedResources(s.Discovery)
 	if err != nil && len(lists) == 0 {
-		return nil, fmt.Errorf("list kinds: %w", err)
+		return nil, fmt.Errorf("list kinds: %w", s.Explain(err))
 	}
 	var out []Kind
 	for _, l := range lists {

@@ -1,3 +1,6 @@
+// Package session is the connection of a command to a server: the flags of kubectl, the clients, the kinds that the
+// server has, and what all verbs have in common: their run, completion and the explanation of errors. It knows no
+// verb.
 package session
 
 import (
@@ -6,12 +9,14 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,6 +35,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/cli/jsonlines"
+	"github.com/hykube/hykube/internal/cli/printer"
 	"github.com/hykube/hykube/internal/cli/terminal"
 	"github.com/hykube/hykube/internal/cli/version"
 )
@@ -76,6 +82,13 @@ func (s *Session) Complete([]string) error { return s.Connect() }
 
 // Validate returns nil. Verbs with flags to check have their own Validate.
 func (s *Session) Validate() error { return nil }
+
+// UseTerminal lets the session use another terminal until restore is called.
+func (s *Session) UseTerminal(t terminal.Terminal) (restore func()) {
+	own := s.Terminal
+	s.Terminal = &t
+	return func() { s.Terminal = own }
+}
 
 // PlanArgument holds the common options of verbs with the name of a plan.
 type PlanArgument struct {
@@ -233,3 +246,54 @@ const (
 	ListPage   = 500
 	ListAtOnce = 16
 )
+
+// verb is the interface of every command: an options struct that completes, validates and runs itself.
+type verb interface {
+	Complete(args []string) error
+	Validate() error
+	Run(ctx context.Context) error
+}
+
+// Run returns the RunE function of a verb.
+func Run(v verb) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := checkSingleDash(cmd); err != nil {
+			return err
+		}
+		if err := v.Complete(args); err != nil {
+			return err
+		}
+		if err := printer.CheckOutput(cmd); err != nil {
+			return err
+		}
+		if err := v.Validate(); err != nil {
+			return err
+		}
+		ctx := cmd.Context()
+		if ctx == nil {
+			ctx = context.Background()
+		}
+		return v.Run(ctx)
+	}
+}
+
+// OnInterrupt returns a channel that receives each Ctrl-C, which then does not end the process, until stop is called.
+func OnInterrupt() (<-chan struct{}, func()) {
+	signals, out, end := make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})
+	signal.Notify(signals, os.Interrupt)
+	go func() {
+		for {
+			select {
+			case <-signals:
+				select {
+				case out <- struct{}{}:
+				case <-end:
+					return
+				}
+			case <-end:
+				return
+			}
+		}
+	}()
+	return out, func() { signal.Stop(signals); close(end) }
+}

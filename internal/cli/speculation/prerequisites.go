@@ -17,7 +17,6 @@ import (
 	"github.com/hykube/hykube/internal/cli/manifest"
 	"github.com/hykube/hykube/internal/cli/objects"
 	"github.com/hykube/hykube/internal/cli/printer"
-	"github.com/hykube/hykube/internal/cli/session"
 	"github.com/hykube/hykube/internal/diff"
 )
 
@@ -118,7 +117,7 @@ func (sp *Speculation) newValues(ctx context.Context, m manifest.Manifest, keys 
 }
 
 // Needed returns the error for files that need prerequisites.
-func Needed(s *session.Session, ps []Prerequisite) error {
+func Needed(ps []Prerequisite) error {
 	var b strings.Builder
 	b.WriteString("these files cannot be planned yet:\n")
 	for _, p := range ps {

@@ -97,8 +97,8 @@ func (f *PruneFlags) RepeatFlags() string {
 	return " --prune --applyset " + f.applySet
 }
 
-// held reports whether a resource stays, marked for deletion, until a plan has destroyed its infrastructure.
-func held(u *unstructured.Unstructured) bool {
+// staysUntilDestroyed reports whether a resource stays, marked for deletion, until a plan has destroyed its infrastructure.
+func staysUntilDestroyed(u *unstructured.Unstructured) bool {
 	return addrs.IsResource(u) && len(u.GetFinalizers()) > 0
 }
 
@@ -268,7 +268,7 @@ func (a *ApplySet) WarnReferrers(ctx context.Context) error {
 	}
 	kinds, err := a.ResourceKinds(ctx)
 	if err != nil {
-		return a.Explain(err)
+		return err
 	}
 	kinds = append(kinds, session.Kind{GVR: v1alpha1.SchemeGroupVersion.WithResource("providerconfigs"), Kind: "ProviderConfig"})
 	by := map[string][]string{}

@@ -1,3 +1,5 @@
+// Package speculation plans files that are not recorded yet, and tells what recording them would do: prerequisites,
+// conflicts, and the objects that --prune removes. The verbs plan, apply and verify use it.
 package speculation
 
 import (
@@ -66,7 +68,7 @@ func Speculate(ctx context.Context, s *session.Session, ms []manifest.Manifest, 
 	}
 	var rs []record.Recorded
 	for _, m := range sp.Manifests {
-		if !m.Pruned || held(m.Object) {
+		if !m.Pruned || staysUntilDestroyed(m.Object) {
 			rs = append(rs, record.Recorded{Manifest: m, Namespace: m.Object.GetNamespace()})
 		}
 	}
@@ -361,7 +363,7 @@ func (sp *Speculation) List() {
 	for i, m := range sp.Manifests {
 		r := sp.Results[i]
 		gk := m.Object.GroupVersionKind().GroupKind()
-		if m.Pruned && !held(m.Object) {
+		if m.Pruned && !staysUntilDestroyed(m.Object) {
 			lines = append(lines, "  - "+sp.qualifiedName(m)+": deleted")
 			continue
 		}

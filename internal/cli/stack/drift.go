@@ -82,12 +82,8 @@ func (o *driftOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kinds, err := o.ResourceKinds(ctx)
-	if err != nil {
-		return o.Explain(err)
-	}
 	found := []drifted{}
-	denied, err := objects.EachResource(ctx, o.stackArgument.Session, kinds, o.Namespace, "", func(k session.Kind, u *unstructured.Unstructured) {
+	denied, err := objects.EachResource(ctx, o.Session, nil, o.Namespace, "", func(k session.Kind, u *unstructured.Unstructured) {
 		if d, ok := driftOf(k, u); ok && selects(u.GetLabels()) {
 			found = append(found, d)
 		}

@@ -74,7 +74,7 @@ func (o *stackHistoryOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := planapi.List(ctx, o.stackArgument.Session, o.Namespace)
+	all, err := planapi.List(ctx, o.Session, o.Namespace)
 	if err != nil {
 		return err
 	}
@@ -226,21 +226,24 @@ func attempted(state v1alpha1.ChangeState) bool {
 
 // memberAddresses returns the addresses of the objects that a stack selects now.
 func (o *stackArgument) memberAddresses(ctx context.Context, s *v1alpha1.Stack) (map[string]bool, error) {
+	members := map[string]bool{}
+	_, err := o.eachMember(ctx, s, func(k session.Kind, u *unstructured.Unstructured) {
+		members[addrs.OfKind(k.Kind, u.GetName())] = true
+	})
+	return members, err
+}
+
+// eachMember visits the objects that a stack selects now, and returns the kinds that the user may not list.
+func (o *stackArgument) eachMember(ctx context.Context, s *v1alpha1.Stack, visit func(session.Kind, *unstructured.Unstructured)) ([]session.Kind, error) {
 	selects, err := o.selects(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	kinds, err := o.ResourceKinds(ctx)
-	if err != nil {
-		return nil, o.Explain(err)
-	}
-	members := map[string]bool{}
-	_, err = objects.EachResource(ctx, o.Session, kinds, o.Namespace, "", func(k session.Kind, u *unstructured.Unstructured) {
+	return objects.EachResource(ctx, o.Session, nil, o.Namespace, "", func(k session.Kind, u *unstructured.Unstructured) {
 		if selects(u.GetLabels()) {
-			members[addrs.OfKind(k.Kind, u.GetName())] = true
+			visit(k, u)
 		}
 	})
-	return members, err
 }
 
 // appliedLast returns the plan that changed resources of a stack last; nil if there is none, or if the user may not list

@@ -1,3 +1,4 @@
+// Package stack is the verbs below stack, and drift.
 package stack
 
 import (

@@ -56,8 +56,6 @@ The command needs the right to create statepulls, and get of the subresource "st
 
 func (o *PullOptions) Complete([]string) error { return o.Connect() }
 
-func (o *PullOptions) Validate() error { return nil }
-
 func (o *PullOptions) Run(ctx context.Context) error {
 	file, err := o.State(ctx)
 	if err != nil {

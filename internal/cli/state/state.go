@@ -1,3 +1,4 @@
+// Package state is the verbs taint and untaint, and those below state: list, show, rm, mv, pull and push.
 package state
 
 import (
@@ -107,7 +108,7 @@ func (r row) document(namespace string) map[string]any {
 func (o *stateListOptions) Run(ctx context.Context) error {
 	all, err := o.ResourceKinds(ctx)
 	if err != nil {
-		return o.Explain(err)
+		return err
 	}
 	var kinds []session.Kind
 	for _, k := range all {
@@ -219,14 +220,14 @@ func (o *stateShowOptions) Complete(args []string) error {
 }
 
 func (o *stateShowOptions) Run(ctx context.Context) error {
-	t, k, ns, err := objects.Find(ctx, o.Named.Session, o.Targets[0])
+	t, k, ns, err := objects.Find(ctx, o.Session, o.Targets[0])
 	if err != nil {
 		return err
 	}
 	if o.Output != "" {
 		return o.raw(ctx, k, ns, t)
 	}
-	u, err := objects.Get(ctx, o.Named.Session, k, ns, t.Name)
+	u, err := objects.Get(ctx, o.Session, k, ns, t.Name)
 	if err != nil {
 		return err
 	}
@@ -329,11 +330,11 @@ func (o *stateMvOptions) Complete(args []string) error {
 }
 
 func (o *stateMvOptions) Run(ctx context.Context) error {
-	from, oldKind, ns, err := objects.Find(ctx, o.Named.Session, o.Targets[0])
+	from, oldKind, ns, err := objects.Find(ctx, o.Session, o.Targets[0])
 	if err != nil {
 		return err
 	}
-	to, newKind, other, err := objects.Find(ctx, o.Named.Session, o.Targets[1])
+	to, newKind, other, err := objects.Find(ctx, o.Session, o.Targets[1])
 	if err != nil {
 		return err
 	}
@@ -347,7 +348,7 @@ func (o *stateMvOptions) Run(ctx context.Context) error {
 	if err := o.oneProvider(ctx, oldKind, newKind); err != nil {
 		return err
 	}
-	old, err := objects.Get(ctx, o.Named.Session, oldKind, ns, from.Name)
+	old, err := objects.Get(ctx, o.Session, oldKind, ns, from.Name)
 	if err != nil {
 		return err
 	}
@@ -361,9 +362,9 @@ func (o *stateMvOptions) Run(ctx context.Context) error {
 	// If the move fails later, lifecycle.destroy makes the plan forget the old object instead of destroying its
 	// infrastructure.
 	waits := old.GetDeletionTimestamp() != nil
-	_, err = objects.MergeAs(ctx, o.Named.Session, objects.StateManager, oldKind, ns, from.Name, map[string]any{"lifecycle": map[string]any{"destroy": false}})
+	_, err = objects.MergeAs(ctx, o.Session, objects.StateManager, oldKind, ns, from.Name, map[string]any{"lifecycle": map[string]any{"destroy": false}})
 	if err == nil && !waits {
-		waits, err = objects.Mark(ctx, o.Named.Session, oldKind, ns, old)
+		waits, err = objects.Mark(ctx, o.Session, oldKind, ns, old)
 	}
 	if err != nil {
 		return fmt.Errorf("%w\n%s is recorded, but %s must be deleted before a plan can move the record. Until then plans of the two fail. To continue, run the same command again; to undo, run kubectl delete %s -n %s",
@@ -432,7 +433,7 @@ func (o *stateMvOptions) receive(ctx context.Context, old *unstructured.Unstruct
 		return "", nil
 	case exists:
 		patch := map[string]any{"lifecycle": map[string]any{"moved": map[string]any{"from": from.Address()}, "import": nil}}
-		if _, err := objects.Merge(ctx, o.Named.Session, k, ns, to.Name, patch); err != nil {
+		if _, err := objects.Merge(ctx, o.Session, k, ns, to.Name, patch); err != nil {
 			return "", fmt.Errorf("%w\nNothing was changed", err)
 		}
 		return "configured", nil
@@ -470,4 +471,16 @@ func moved(old *unstructured.Unstructured, k session.Kind, name string, from add
 	lifecycle["moved"] = map[string]any{"from": from.Address()}
 	u.Object["lifecycle"] = lifecycle
 	return u
+}
+
+// terraformState holds hints for verbs of `terraform state` that `state` lacks.
+var terraformState = map[string]string{
+	"replace-provider": "change spec.source of the Provider object",
+	"get":              "kubectl hykube state show KIND/NAME",
+	"describe":         "kubectl hykube state show KIND/NAME",
+	"remove":           "kubectl hykube state rm KIND/NAME",
+	"delete":           "kubectl hykube state rm KIND/NAME",
+	"forget":           "kubectl hykube state rm KIND/NAME",
+	"move":             "kubectl hykube state mv OLD NEW",
+	"rename":           "kubectl hykube state mv OLD NEW",
 }

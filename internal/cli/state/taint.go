@@ -71,21 +71,21 @@ func (o *taintOptions) Run(ctx context.Context) error {
 		return nil
 	})
 	if o.verb == "taint" && len(done) > 0 && o.Output == "" {
-		ns, _ := objects.NamespaceOf(o.Named.Session, done[0])
+		ns, _ := objects.NamespaceOf(o.Session, done[0])
 		fmt.Fprintf(o.ErrOut, "The next plan replaces the tainted resources: kubectl hykube plan -n %s\n", ns)
 	}
 	return err
 }
 
 func (o *taintOptions) one(ctx context.Context, t addrs.Target) error {
-	t, k, ns, err := objects.Find(ctx, o.Named.Session, t)
+	t, k, ns, err := objects.Find(ctx, o.Session, t)
 	if err != nil {
 		return err
 	}
 	if o.verb == "untaint" {
 		err = o.Resource(k.GVR, ns).Delete(ctx, t.Name, metav1.DeleteOptions{}, "taint")
 	} else {
-		err = objects.Post(ctx, o.Named.Session, k, ns, t.Name, "taint")
+		err = objects.Post(ctx, o.Session, k, ns, t.Name, "taint")
 	}
 	if err != nil {
 		if !apierrors.IsNotFound(err) {

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"unicode"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -27,6 +28,20 @@ import (
 	"github.com/hykube/hykube/internal/diff"
 )
 
+// addModules adds the Modules with the mode Observe. It omits them for a user who may not list Modules.
+func (c *census) addModules(ctx context.Context, s *session.Session) error {
+	all, err := objects.Modules(ctx, s, c.namespace)
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	for i := range all {
+		if all[i].Spec.Mode == v1alpha1.ModuleObserve {
+			c.observed = append(c.observed, "module/"+all[i].Name)
+		}
+	}
+	return err
+}
+
 // This file counts the objects of a namespace by their condition.
 
 // overview prints the overview of a namespace.
@@ -36,21 +51,21 @@ func (o *statusOptions) overview(ctx context.Context) error {
 		return err
 	}
 	if c.all == 0 && len(c.denied)+len(c.orphans) == 0 {
-		fmt.Fprintln(o.Out, namespace.NoResources(ctx, o.PlanArgument.Session, o.Namespace))
+		fmt.Fprintln(o.Out, namespace.NoResources(ctx, o.Session, o.Namespace))
 	} else {
 		fmt.Fprintf(o.Out, "%s %s\n", o.Style.Bold("Namespace "+o.Namespace+":"), byMode(c.modes))
 	}
 	if err := c.writeReasons(o.Out); err != nil {
 		return err
 	}
-	objects.PrintDenied(o.PlanArgument.Session, o.Out, c.denied, "counted")
-	printer.List(o.PlanArgument.Session.Terminal, o.Out, "\nNeed attention:", attentionLines(c.attention))
-	printer.List(o.PlanArgument.Session.Terminal, o.Out, "\nStacks that need attention:", texts(c.stacks))
-	printer.List(o.PlanArgument.Session.Terminal, o.Out, "\nModules with spec.mode Observe, whose resources no plan changes:", c.observed)
-	printer.List(o.PlanArgument.Session.Terminal, o.Out, "\nRecords without an object, which no plan changes or destroys; to forget one: kubectl hykube resolve KIND/NAME --forget, which also prints the command to import it again:", texts(c.orphans))
-	printer.List(o.PlanArgument.Session.Terminal, o.Out, "\nDrifted at the last read; kubectl hykube plan shows the changes that correct the drift:", texts(c.drifted))
-	printer.List(o.PlanArgument.Session.Terminal, o.Out, "\nOther objects that are being deleted; the server removes them when no resource needs them, and kubectl hykube undelete keeps them:", operation.Leaving(ctx, o.PlanArgument.Session, o.Namespace))
-	if record.NamespaceTerminates(ctx, o.PlanArgument.Session, o.Namespace) {
+	objects.PrintDenied(o.Session, o.Out, c.denied, "counted")
+	printer.List(o.Session.Terminal, o.Out, "\nNeed attention:", attentionLines(c.attention))
+	printer.List(o.Session.Terminal, o.Out, "\nStacks that need attention:", texts(c.stacks))
+	printer.List(o.Session.Terminal, o.Out, "\nModules with spec.mode Observe, whose resources no plan changes:", c.observed)
+	printer.List(o.Session.Terminal, o.Out, "\nRecords without an object, which no plan changes or destroys; to forget one: kubectl hykube resolve KIND/NAME --forget, which also prints the command to import it again:", texts(c.orphans))
+	printer.List(o.Session.Terminal, o.Out, "\nDrifted at the last read; kubectl hykube plan shows the changes that correct the drift:", texts(c.drifted))
+	printer.List(o.Session.Terminal, o.Out, "\nOther objects that are being deleted; the server removes them when no resource needs them, and kubectl hykube undelete keeps them:", operation.Leaving(ctx, o.Session, o.Namespace))
+	if record.NamespaceTerminates(ctx, o.Session, o.Namespace) {
 		fmt.Fprintf(o.Out, "\nThe namespace is being deleted. To keep it with all that is in it: kubectl hykube undelete namespace/%s\n"+
 			"To destroy its infrastructure, and then the namespace: kubectl hykube destroy --all -n %s\n", o.Namespace, o.Namespace)
 	}
@@ -67,15 +82,9 @@ func (o *statusOptions) overview(ctx context.Context) error {
 
 // count counts the objects of a namespace and lists its plans. It returns nil if the namespace has just been emptied.
 func (o *statusOptions) count(ctx context.Context) (*census, error) {
-	plans, err := planapi.List(ctx, o.PlanArgument.Session, o.Namespace)
+	plans, err := planapi.List(ctx, o.Session, o.Namespace)
 	if err != nil {
 		return nil, err
-	}
-	kinds := o.kinds
-	if kinds == nil {
-		if kinds, err = o.ResourceKinds(ctx); err != nil {
-			return nil, fmt.Errorf("%w", o.Explain(err))
-		}
 	}
 	c := &census{namespace: o.Namespace, plans: plans, reasons: map[string]int{}, modes: map[v1alpha1.Mode]int{}, planned: map[string]map[string]int{}}
 	if err := c.addStacks(ctx, o.Session); err != nil {
@@ -86,7 +95,7 @@ func (o *statusOptions) count(ctx context.Context) (*census, error) {
 	}
 	var failed error
 	unsettled := objects.NewUnsettled(o.Session)
-	c.denied, err = objects.EachResource(ctx, o.PlanArgument.Session, kinds, o.Namespace, "", func(k session.Kind, u *unstructured.Unstructured) {
+	c.denied, err = objects.EachResource(ctx, o.Session, o.kinds, o.Namespace, "", func(k session.Kind, u *unstructured.Unstructured) {
 		open := false
 		if failed == nil {
 			open, failed = unsettled.Has(ctx, u)
@@ -96,7 +105,7 @@ func (o *statusOptions) count(ctx context.Context) (*census, error) {
 	if err = cmp.Or(err, failed); err != nil {
 		return nil, err
 	}
-	orphans, err := objects.WithoutObject(ctx, o.PlanArgument.Session, o.Namespace)
+	orphans, err := objects.WithoutObject(ctx, o.Session, o.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +116,7 @@ func (o *statusOptions) count(ctx context.Context) (*census, error) {
 		if o.all {
 			return nil, nil
 		}
-		if err := namespace.NotFound(ctx, o.PlanArgument.Session, o.Namespace); err != nil {
+		if err := namespace.NotFound(ctx, o.Session, o.Namespace); err != nil {
 			return nil, err
 		}
 	}
@@ -271,35 +280,35 @@ func (c *census) writeReasons(to io.Writer) error {
 
 // everyNamespace prints the overview of each namespace with resources or plans.
 func (o *statusOptions) everyNamespace(ctx context.Context) error {
-	plans, err := planapi.List(ctx, o.PlanArgument.Session, "")
+	plans, err := planapi.List(ctx, o.Session, "")
 	if err != nil {
 		return err
 	}
 	kinds, err := o.ResourceKinds(ctx)
 	if err != nil {
-		return o.Explain(err)
+		return err
 	}
 	holding := map[string]bool{}
 	for i := range plans {
 		holding[plans[i].Namespace] = true
 	}
 	used := map[session.Kind]bool{}
-	denied, err := objects.EachObject(ctx, o.PlanArgument.Session, kinds, "", "", func(k session.Kind, u *unstructured.Unstructured) { holding[u.GetNamespace()], used[k] = true, true })
+	denied, err := objects.EachObject(ctx, o.Session, kinds, "", "", func(k session.Kind, u *unstructured.Unstructured) { holding[u.GetNamespace()], used[k] = true, true })
 	if err != nil {
 		return err
 	}
-	err = objects.EachSet(ctx, o.PlanArgument.Session, kinds, "", func(k session.Kind, set *v1alpha1.ResourceSet) error {
+	err = objects.EachSet(ctx, o.Session, kinds, "", func(k session.Kind, set *v1alpha1.ResourceSet) error {
 		holding[set.Namespace], used[k] = true, true
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	err = objects.EachInModules(ctx, o.PlanArgument.Session, kinds, "", func(k session.Kind, u *unstructured.Unstructured) { holding[u.GetNamespace()], used[k] = true, true })
+	err = objects.EachInModules(ctx, o.Session, kinds, "", func(k session.Kind, u *unstructured.Unstructured) { holding[u.GetNamespace()], used[k] = true, true })
 	if err != nil {
 		return err
 	}
-	orphans, err := objects.WithoutObject(ctx, o.PlanArgument.Session, "")
+	orphans, err := objects.WithoutObject(ctx, o.Session, "")
 	if err != nil {
 		return err
 	}
@@ -339,7 +348,7 @@ func (o *statusOptions) everyNamespace(ctx context.Context) error {
 	if o.output != "" {
 		return o.printItems(items)
 	}
-	objects.PrintDenied(o.PlanArgument.Session, o.Out, denied, "counted")
+	objects.PrintDenied(o.Session, o.Out, denied, "counted")
 	return nil
 }
 

@@ -1,3 +1,4 @@
+// Package status is the verb status: of a plan, of a namespace, and of all namespaces.
 package status
 
 import (
@@ -10,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -89,12 +89,12 @@ func (o *statusOptions) Run(ctx context.Context) error {
 	if o.Name == "" {
 		return o.overview(ctx)
 	}
-	return o.one(ctx)
+	return o.showPlan(ctx)
 }
 
-// one prints the status of a plan.
-func (o *statusOptions) one(ctx context.Context) error {
-	p, err := planapi.Get(ctx, o.PlanArgument.Session, o.Namespace, o.Name)
+// showPlan prints the status of a plan.
+func (o *statusOptions) showPlan(ctx context.Context) error {
+	p, err := planapi.Get(ctx, o.Session, o.Namespace, o.Name)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (o *statusOptions) one(ctx context.Context) error {
 	if err := o.failures(ctx, p); err != nil {
 		return err
 	}
-	if hint := nextStep(ctx, o.PlanArgument.Session, p); hint != "" {
+	if hint := planapi.NextStep(ctx, o.Session, p); hint != "" {
 		fmt.Fprintln(o.Out, "\n"+o.Style.Dim(hint))
 	}
 	return nil
@@ -131,20 +131,16 @@ func (o *statusOptions) watchPlanEnd(ctx context.Context, p *v1alpha1.Plan) (_ *
 		return p, false, nil
 	}
 	began := time.Now()
-	if p, err = operation.AwaitPlanned(ctx, o.PlanArgument.Session, p); err != nil {
+	if p, err = operation.AwaitPlanned(ctx, o.Session, p); err != nil {
 		return nil, true, err
 	}
 	if p.Status.Approval == nil && !p.ApprovesItself() {
 		return p, false, nil
 	}
-	end, how, err := operation.Follow(ctx, o.PlanArgument.Session, p)
-	if errors.Is(err, operation.ErrDetached) {
-		return nil, true, nil
+	if p, err = operation.FollowToEnd(ctx, o.Session, p, began); errors.Is(err, operation.ErrDetached) {
+		err = nil
 	}
-	if err != nil {
-		return nil, true, err
-	}
-	return end, true, operation.PrintSummary(ctx, o.PlanArgument.Session, end, how, time.Since(began), planapi.PlanAnew(end))
+	return p, true, err
 }
 
 // printFacts prints the facts about a plan, one per line.
@@ -154,7 +150,7 @@ func (o *statusOptions) printFacts(ctx context.Context, p *v1alpha1.Plan) error 
 	row("Plan", p.Name+" in namespace "+p.Namespace)
 	state := planapi.State(p)
 	if planapi.Cancelling(p) {
-		state = cancellingText(ctx, o.PlanArgument.Session, p)
+		state = planapi.CancellingText(ctx, o.Session, p)
 	}
 	row("State", state)
 	row("Paused", planapi.PausedText(p))
@@ -167,7 +163,7 @@ func (o *statusOptions) printFacts(ctx context.Context, p *v1alpha1.Plan) error 
 		row("Asked for", "by "+r.String()+", "+printer.Age(p.CreationTimestamp.Time)+" ago")
 	}
 	row("Written by", contributor.Text(p.Status.Contributors))
-	row("Waits", WhyPerson(p))
+	row("Waits", planapi.WhyNotAutomatic(p))
 	for _, a := range planapi.Decisions(p) {
 		text := planapi.DecisionWord(a.Decision) + planapi.By(&a)
 		if a.Message != "" {
@@ -197,25 +193,17 @@ func (o *statusOptions) printFacts(ctx context.Context, p *v1alpha1.Plan) error 
 	return w.Flush()
 }
 
-// WhyPerson returns why a plan that could have approved itself waits for a person; "" if it does not wait.
-func WhyPerson(p *v1alpha1.Plan) string {
-	if a := p.Status.AutomaticApproval; a != nil && !a.Granted && planapi.Waiting(p) {
-		return printer.Flat(a.Message)
-	}
-	return ""
-}
-
 // failures prints the failed and the running changes.
 func (o *statusOptions) failures(ctx context.Context, p *v1alpha1.Plan) error {
 	if p.Status.Progress == nil {
-		operation.PrintDiagnostics(o.PlanArgument.Session, o.Out, slices.Concat(p.Status.Diagnostics, p.Status.Checks), nil)
+		operation.PrintDiagnostics(o.Session, o.Out, slices.Concat(p.Status.Diagnostics, p.Status.Checks), nil)
 		return nil
 	}
 	diagnostics, failed := slices.Concat(p.Status.Diagnostics, p.Status.Checks), map[int32]*v1alpha1.PlanChange{}
 	byState := map[v1alpha1.ChangeState][]string{}
 	var left, halves []string
 	var notTried []operation.Skipped
-	for c, err := range planapi.Changes(ctx, o.PlanArgument.Session, p) {
+	for c, err := range planapi.Changes(ctx, o.Session, p) {
 		if err != nil {
 			return err
 		}
@@ -225,7 +213,7 @@ func (o *statusOptions) failures(ctx context.Context, p *v1alpha1.Plan) error {
 			if diff.HalfDone(c) {
 				halves = append(halves, diff.Name(c)+": "+operation.HalfText(c))
 			}
-			diagnostics, failed[c.Index] = append(diagnostics, operation.DiagnosticsOf(o.PlanArgument.Session, c, v1alpha1.SeverityError)...), c
+			diagnostics, failed[c.Index] = append(diagnostics, operation.DiagnosticsOf(o.Session, c, v1alpha1.SeverityError)...), c
 		case v1alpha1.ChangeRunning:
 			byState[c.State] = append(byState[c.State], c.Address)
 		case v1alpha1.ChangeSkipped, v1alpha1.ChangeStale:
@@ -240,29 +228,13 @@ func (o *statusOptions) failures(ctx context.Context, p *v1alpha1.Plan) error {
 			byState[c.State] = append(byState[c.State], c.Address+": "+printer.OneLine(c))
 		}
 	}
-	operation.PrintDiagnostics(o.PlanArgument.Session, o.Out, diagnostics, operation.FailedInstances(o.PlanArgument.Session, failed))
-	printer.List(o.PlanArgument.Session.Terminal, o.Out, "\nRunning:", byState[v1alpha1.ChangeRunning])
-	printer.List(o.PlanArgument.Session.Terminal, o.Out, "\nIncompletely replaced:", halves)
-	printer.List(o.PlanArgument.Session.Terminal, o.Out, "\nBlocked, and not changed:", left)
-	printer.List(o.PlanArgument.Session.Terminal, o.Out, "\nNot tried:", operation.SkippedLines(notTried))
-	printer.List(o.PlanArgument.Session.Terminal, o.Out, "\nNot applied, because they changed after the plan was made:", byState[v1alpha1.ChangeStale])
+	operation.PrintDiagnostics(o.Session, o.Out, diagnostics, operation.FailedInstances(failed))
+	printer.List(o.Session.Terminal, o.Out, "\nRunning:", byState[v1alpha1.ChangeRunning])
+	printer.List(o.Session.Terminal, o.Out, "\nIncompletely replaced:", halves)
+	printer.List(o.Session.Terminal, o.Out, "\nBlocked, and not changed:", left)
+	printer.List(o.Session.Terminal, o.Out, "\nNot tried:", operation.SkippedLines(notTried))
+	printer.List(o.Session.Terminal, o.Out, "\nNot applied, because they changed after the plan was made:", byState[v1alpha1.ChangeStale])
 	return nil
-}
-
-// cancellingText returns the text about the wait of a cancelled plan.
-func cancellingText(ctx context.Context, s *session.Session, p *v1alpha1.Plan) string {
-	var running []*v1alpha1.PlanChange
-	if p.Status.Progress != nil {
-		for c, err := range planapi.Changes(ctx, s, p) {
-			if err != nil {
-				break // the plan's status has the counts, too
-			}
-			if c.State == v1alpha1.ChangeRunning {
-				running = append(running, c)
-			}
-		}
-	}
-	return planapi.WaitsFor(p, running)
 }
 
 func scopeText(p *v1alpha1.Plan) string {
@@ -292,47 +264,6 @@ func scopeText(p *v1alpha1.Plan) string {
 		text += ", to refresh"
 	}
 	return text
-}
-
-func nextStep(ctx context.Context, s *session.Session, p *v1alpha1.Plan) string {
-	switch {
-	case planapi.NothingToDo(p):
-		if ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
-			return diff.Clean(ready.Message, true)
-		}
-	case planapi.Blocked(p), planapi.Denied(p):
-		return diff.Clean(planapi.Why(p), true)
-	case planapi.Waiting(p) && planapi.Outdated(p):
-		return planapi.ReadyMessage(p)
-	case planapi.Waiting(p) && !planapi.MayApprove(ctx, s, p.Namespace):
-		return planapi.ApprovedSoFar(p) + planapi.CannotApproveText(p)
-	case planapi.Waiting(p) && !planapi.ApprovalCounts(ctx, s, p):
-		return planapi.ReadyMessage(p) + "\n" + planapi.AnotherApproves(p)
-	case planapi.Waiting(p) && len(p.Status.Approvals) == 0 && planapi.RequiresApprovals(p):
-		return planapi.ReadyMessage(p)
-	case planapi.Waiting(p):
-		return planapi.ApprovedSoFar(p) + fmt.Sprintf("Next: kubectl hykube show %s -n %s, then approve or discard it.", p.Name, p.Namespace)
-	case planapi.Stalled(p) && !planapi.Discarded(p):
-		if m := planapi.Why(p); m != "" {
-			return diff.Clean(m, true)
-		}
-	case planapi.Cancelling(p):
-		return diff.Clean(planapi.WhyCancelling(p), true)
-	case heldUp(p) != "":
-		return diff.Clean(heldUp(p), true)
-	case !p.Ended():
-		return fmt.Sprintf("Watch it: kubectl hykube status %s -n %s --watch", p.Name, p.Namespace)
-	}
-	return ""
-}
-
-// heldUp says that a plan waits for other plans, or for a provider for longer than usual. It returns "" for other plans.
-func heldUp(p *v1alpha1.Plan) string {
-	ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
-	if ready != nil && (ready.Reason == v1alpha1.ReasonQueued || ready.Reason == v1alpha1.ReasonAwaitingProvider) {
-		return ready.Message
-	}
-	return ""
 }
 
 // waits holds the reasons of the condition Ready that need no attention.

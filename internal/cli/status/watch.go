@@ -44,7 +44,7 @@ func (o *statusOptions) watchNamespace(ctx context.Context) error {
 	defer cancel()
 	kinds, err := o.ResourceKinds(ctx)
 	if err != nil {
-		return o.Explain(err)
+		return err
 	}
 	events := make(chan objectEvent, 256)
 	for _, k := range append(o.populated(ctx, kinds), session.Kind{GVR: v1alpha1.SchemeGroupVersion.WithResource("plans"), Kind: "plan"}) {
@@ -98,10 +98,9 @@ func (o *statusOptions) redraw(ctx context.Context, screen *terminal.Block) (too
 	var text bytes.Buffer
 	buffered := *o.Terminal
 	buffered.Out = &text
-	shared := o.Session.Terminal
-	o.Session.Terminal = &buffered
+	restore := o.UseTerminal(buffered)
 	err = o.overview(ctx)
-	o.Session.Terminal = shared
+	restore()
 	if err != nil {
 		return 0, err
 	}
@@ -122,7 +121,7 @@ func (o *statusOptions) populated(ctx context.Context, kinds []session.Kind) []s
 		return kinds
 	}
 	has := map[session.Kind]bool{}
-	_, _ = objects.EachObject(ctx, o.PlanArgument.Session, kinds, o.Namespace, "", func(k session.Kind, _ *unstructured.Unstructured) { has[k] = true })
+	_, _ = objects.EachObject(ctx, o.Session, kinds, o.Namespace, "", func(k session.Kind, _ *unstructured.Unstructured) { has[k] = true })
 	var out []session.Kind
 	for _, k := range kinds {
 		if has[k] {

@@ -1,3 +1,4 @@
+// Package undelete is the verb undelete, which removes marks for deletion.
 package undelete
 
 import (
@@ -97,7 +98,7 @@ func (o *undeleteOptions) Run(ctx context.Context) error {
 		}
 	}
 	if err := o.EachTarget(func(t addrs.Target) error {
-		t, k, ns, err := objects.Find(ctx, o.Named.Session, t)
+		t, k, ns, err := objects.Find(ctx, o.Session, t)
 		if err == nil {
 			err = o.one(ctx, k, ns, t.Name)
 		}
@@ -112,7 +113,7 @@ func (o *undeleteOptions) Run(ctx context.Context) error {
 }
 
 func (o *undeleteOptions) one(ctx context.Context, k session.Kind, namespace, name string) error {
-	if err := objects.Post(ctx, o.Named.Session, k, namespace, name, "undelete"); err != nil {
+	if err := objects.Post(ctx, o.Session, k, namespace, name, "undelete"); err != nil {
 		return fmt.Errorf("undelete %s/%s: %w%s", k.Kind, name, o.Explain(err), whatInstead(err, namespace))
 	}
 	o.PrintResult(k, name, "undeleted")
@@ -169,17 +170,17 @@ func (o *undeleteOptions) withContents(ctx context.Context, k session.Kind, _, n
 // marked maps each resource of a namespace to whether it was marked for deletion together with the namespace. For a
 // resource that was marked earlier, it returns false.
 func (o *undeleteOptions) marked(ctx context.Context, namespace string) (map[string]bool, error) {
-	ns, err := objects.Get(ctx, o.Named.Session, session.Kind{GVR: session.Namespaces, Kind: "Namespace"}, "", namespace)
+	ns, err := objects.Get(ctx, o.Session, session.Kind{GVR: session.Namespaces, Kind: "Namespace"}, "", namespace)
 	if err != nil {
 		return nil, o.Explain(err)
 	}
 	kinds, err := o.ResourceKinds(ctx)
 	if err != nil {
-		return nil, o.Explain(err)
+		return nil, err
 	}
 	out := map[string]bool{}
 	since := ns.GetDeletionTimestamp()
-	_, err = objects.EachObject(ctx, o.Named.Session, kinds, namespace, "", func(k session.Kind, u *unstructured.Unstructured) {
+	_, err = objects.EachObject(ctx, o.Session, kinds, namespace, "", func(k session.Kind, u *unstructured.Unstructured) {
 		at := u.GetDeletionTimestamp()
 		out[k.Kind+"/"+u.GetName()] = at != nil && (since == nil || !at.Before(since))
 	})
@@ -188,14 +189,14 @@ func (o *undeleteOptions) marked(ctx context.Context, namespace string) (map[str
 
 // manageAgain reverts the lifecycle.destroy of false that state rm and state mv set. It keeps a value that a user set.
 func (o *undeleteOptions) manageAgain(ctx context.Context, k session.Kind, namespace, name string) error {
-	u, err := objects.Get(ctx, o.Named.Session, k, namespace, name)
+	u, err := objects.Get(ctx, o.Session, k, namespace, name)
 	if err != nil {
 		return fmt.Errorf("%w\nIf `kubectl hykube state rm` set lifecycle.destroy to false, it is still false, and a destroy would forget the object", err)
 	}
 	if destroy, set, _ := unstructured.NestedBool(u.Object, "lifecycle", "destroy"); destroy || !set || !setByState(u) {
 		return nil
 	}
-	if _, err := objects.MergeAs(ctx, o.Named.Session, objects.StateManager, k, namespace, name, map[string]any{"lifecycle": map[string]any{"destroy": nil}}); err != nil {
+	if _, err := objects.MergeAs(ctx, o.Session, objects.StateManager, k, namespace, name, map[string]any{"lifecycle": map[string]any{"destroy": nil}}); err != nil {
 		return fmt.Errorf("%w\nlifecycle.destroy of %s stays false, as `kubectl hykube state rm` set it: a destroy forgets the object", err, objects.Long(k, name))
 	}
 	if o.Output == "" {

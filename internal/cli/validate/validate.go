@@ -1,3 +1,4 @@
+// Package validate is the verb validate, which checks files without recording them.
 package validate
 
 import (
@@ -184,7 +185,7 @@ func validate(ctx context.Context, s *session.Session, ms []manifest.Manifest) (
 			continue
 		}
 		m := ms[p.Index]
-		line, column := m.Position(p.Field)
+		line, column := m.FieldPosition(p.Field)
 		found = append(found, finding{p.Severity, m.File, line, column, fmt.Sprintf("%s %q", m.Object.GetKind(), m.Object.GetName()), p.Field, p.Message})
 	}
 	slices.SortStableFunc(found, func(a, b finding) int {
@@ -202,7 +203,7 @@ func notServed(s *session.Session, ms []manifest.Manifest) []finding {
 			continue
 		}
 		if _, _, err := s.Mapping(gvk); meta.IsNoMatchError(err) {
-			line, column := m.Position("kind")
+			line, column := m.FieldPosition("kind")
 			found = append(found, finding{v1alpha1.SeverityError, m.File, line, column, fmt.Sprintf("%s %q", gvk.Kind, m.Object.GetName()), "kind",
 				fmt.Sprintf("this server has no kind %q in %q", gvk.Kind, gvk.GroupVersion())})
 		}

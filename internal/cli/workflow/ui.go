@@ -82,7 +82,7 @@ func (o *uiOptions) Run(ctx context.Context) error {
 		return o.Explain(err)
 	}
 	if o.Name != "" {
-		p, err := planapi.Get(ctx, o.PlanArgument.Session, o.Namespace, o.Name)
+		p, err := planapi.Get(ctx, o.Session, o.Namespace, o.Name)
 		if err != nil {
 			return err
 		}

@@ -18,7 +18,6 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/cli/addrs"
 	"github.com/hykube/hykube/internal/cli/history"
-	"github.com/hykube/hykube/internal/cli/objects"
 	"github.com/hykube/hykube/internal/cli/operation"
 	"github.com/hykube/hykube/internal/cli/planapi"
 	"github.com/hykube/hykube/internal/cli/printer"
@@ -183,7 +182,7 @@ func (o *stackHistoryOptions) showAt(ctx context.Context, s *v1alpha1.Stack, all
 	}
 	fmt.Fprintln(o.Out)
 	if planapi.Planned(p) {
-		if err := operation.ShowPlan(ctx, o.stackArgument.Session, p, nil, nil); err != nil {
+		if err := operation.ShowPlan(ctx, o.Session, p, nil, nil); err != nil {
 			return err
 		}
 	}
@@ -240,19 +239,11 @@ func (o *stackHistoryOptions) pastResources(ctx context.Context, s *v1alpha1.Sta
 
 // currentValues returns the recorded values of the resources that a stack selects now, by address.
 func (o *stackHistoryOptions) currentValues(ctx context.Context, s *v1alpha1.Stack) (map[string]json.RawMessage, []string, error) {
-	selects, err := o.selects(ctx, s)
-	if err != nil {
-		return nil, nil, err
-	}
-	kinds, err := o.ResourceKinds(ctx)
-	if err != nil {
-		return nil, nil, o.Explain(err)
-	}
 	current := map[string]json.RawMessage{}
-	denied, err := objects.EachResource(ctx, o.stackArgument.Session, kinds, o.Namespace, "", func(k session.Kind, u *unstructured.Unstructured) {
+	denied, err := o.eachMember(ctx, s, func(k session.Kind, u *unstructured.Unstructured) {
 		mode, _ := v1alpha1.ParseKind(k.Kind)
 		attributes, has, _ := unstructured.NestedMap(u.Object, "status", "attributes")
-		if !has || mode != v1alpha1.ModeManaged || !selects(u.GetLabels()) {
+		if !has || mode != v1alpha1.ModeManaged {
 			return
 		}
 		if text, err := json.Marshal(attributes); err == nil {
@@ -290,7 +281,7 @@ func (o *stackHistoryOptions) laterChanges(ctx context.Context, s *v1alpha1.Stac
 			continue
 		}
 		ofStack := madeFor(q, s)
-		for c, err := range planapi.Changes(ctx, o.stackArgument.Session, q) {
+		for c, err := range planapi.Changes(ctx, o.Session, q) {
 			switch {
 			case err != nil:
 				return nil, nil, err

@@ -1,3 +1,4 @@
+// Package policy is the verbs below policy.
 package policy
 
 import (

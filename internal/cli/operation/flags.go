@@ -1,6 +1,7 @@
 package operation
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,10 +13,48 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/cli/addrs"
+	"github.com/hykube/hykube/internal/cli/jsonlines"
 	"github.com/hykube/hykube/internal/cli/manifest"
+	"github.com/hykube/hykube/internal/cli/printer"
 	"github.com/hykube/hykube/internal/cli/session"
+	"github.com/hykube/hykube/internal/diff"
 	"github.com/hykube/hykube/internal/shell"
 )
+
+// JSONHelp is the help text of the flag -o of verbs that ask.
+const JSONHelp = "With --auto-approve, print lines of JSON, as terraform apply -json does"
+
+// JSONFlag is the flag -o of the verbs that can print lines of JSON.
+type JSONFlag struct{ output string }
+
+// Add adds the flag.
+func (l *JSONFlag) Add(cmd *cobra.Command, help string) {
+	printer.OutputFlag(cmd, &l.output, help, "json")
+}
+
+// Validate returns an error if the flag is set and the verb asks a question, which needs its output.
+func (l *JSONFlag) Validate(asks bool) error {
+	if l.output != "" && asks {
+		return errors.New("-o json does not ask: add --auto-approve")
+	}
+	return nil
+}
+
+// Run runs a verb, with lines of JSON if the user wants them.
+func (l *JSONFlag) Run(ctx context.Context, s *session.Session, do func(context.Context) error) error {
+	if l.output == "" {
+		return do(ctx)
+	}
+	out, quiet := s.Out, *s.Terminal
+	quiet.Out, quiet.Live, quiet.Style = s.ErrOut, false, diff.Style{}
+	defer s.UseTerminal(quiet)()
+	s.Lines = &jsonlines.Writer{W: out}
+	defer func() { s.Lines = nil }()
+	s.Lines.Version()
+	err := do(ctx)
+	s.Lines.Failed(err)
+	return err
+}
 
 // PlanFlags holds the flags for a plan's spec.
 type PlanFlags struct {

@@ -1,2 +1,0 @@
-// Package console is the verb console, which evaluates expressions.
-package console

@@ -1,3 +1,0 @@
-// Package imports is the verb import: it imports an existing resource into an object, or into an instance of a
-// ResourceSet.
-package imports

@@ -1,2 +1,0 @@
-// Package lockfile reads Terraform's dependency lock file.
-package lockfile

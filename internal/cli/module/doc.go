@@ -1,2 +1,0 @@
-// Package module is the verbs below module.
-package module

@@ -1,2 +1,0 @@
-// Package namespace finds namespaces with resources for hints, and has the verb thaw.
-package namespace

@@ -1,2 +1,0 @@
-// Package policy is the verbs below policy.
-package policy

@@ -1,2 +1,0 @@
-// Package resources is the verbs that list resources: get, search and instances.
-package resources

@@ -1,2 +1,0 @@
-// Package stack is the verbs below stack, and drift.
-package stack

@@ -1,2 +1,0 @@
-// Package undelete is the verb undelete, which removes marks for deletion.
-package undelete

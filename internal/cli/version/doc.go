@@ -1,2 +1,0 @@
-// Package version holds the version of the plugin.
-package version
