@@ -63,9 +63,9 @@ func (s *survey) resolveProviderConfig(n *node, c lang.Catalog) {
 	for _, ref := range set.References {
 		i, ok := s.byAddr[ref.Address]
 		switch {
-		case ok && s.nodes[i].movedTo != nil:
+		case ok && s.nodes[i].movedTo != "":
 			s.diags = append(s.diags, set.Problem(ref, "Reference to a resource that was moved",
-				fmt.Sprintf("The ProviderConfig %q refers to %s, which moves to %s. Refer to %s instead.", set.Cfg.Name, ref.Address, s.nodes[i].movedTo.Address, s.nodes[i].movedTo.Address)))
+				fmt.Sprintf("The ProviderConfig %q refers to %s, which moves to %s. Refer to %s instead.", set.Cfg.Name, ref.Address, s.nodes[i].movedTo, s.nodes[i].movedTo)))
 		case ok && s.nodes[i].Deleting && s.leftFiles(s.nodes[i].Ref):
 			s.diags = append(s.diags, set.Problem(ref, "Reference to a resource that is no longer in the files",
 				fmt.Sprintf("The ProviderConfig %q refers to %s, which is no longer in the files and would be deleted. %s uses this ProviderConfig. Put the resource back into the files, or remove the reference.",
@@ -78,13 +78,13 @@ func (s *survey) resolveProviderConfig(n *node, c lang.Catalog) {
 	}
 }
 
-// configsInCycleText returns a text about the ProviderConfigs that are part of a cycle.
-func (s *survey) configsInCycleText(visited, cycle []int) string {
+// configsInCycleText returns a text about the ProviderConfigs that are part of a cycle of slots.
+func (o *outline) configsInCycleText(cycle []int) string {
 	text := ""
 	for k, i := range cycle {
-		n, next := s.nodes[visited[i]], s.nodes[visited[cycle[(k+1)%len(cycle)]]]
-		if n.providerConfig.Names(next.Address) {
-			text += fmt.Sprintf("%s uses the ProviderConfig %q, which refers to %s. ", n.Address, n.providerConfig.Cfg.Name, next.Address)
+		addr, next := o.Nodes[i].Object.Address(), o.Nodes[cycle[(k+1)%len(cycle)]].Object.Address()
+		if u, err := o.config(i); err == nil && u.Names(next) {
+			text += fmt.Sprintf("%s uses the ProviderConfig %q, which refers to %s. ", addr, u.Cfg.Name, next)
 		}
 	}
 	return text

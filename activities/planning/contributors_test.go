@@ -135,11 +135,7 @@ func TestWritersOfWhatADataSourceReads(t *testing.T) {
 	r := applied(w, "a", map[string]any{"uses": "${data.test_image.common.id}"})
 	read := func(when string, want []string) *node {
 		t.Helper()
-		s, err := plannerOf(w).loadAll(t.Context(), w.Plan())
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.indexAddresses()
+		s := allOf(t, plannerOf(w), w.Plan())
 		n := s.nodes[s.byAddr[r.Address]]
 		if got := contributor.Names(s.contributors(n)); !slices.Equal(got, want) {
 			t.Errorf("%s: the contributors are %v, want %v", when, got, want)
@@ -185,11 +181,7 @@ func TestWritersOfValuesOfAnotherNamespace(t *testing.T) {
 	newThing := lang.Address{Type: "test_thing", Name: "new"}
 	read := func(when string, addr lang.Address, want []string) *node {
 		t.Helper()
-		s, err := plannerOf(w).loadAll(t.Context(), w.Plan())
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.indexAddresses()
+		s := allOf(t, plannerOf(w), w.Plan())
 		n := s.nodes[s.byAddr[addr]]
 		if got := contributor.Names(s.contributors(n)); !slices.Equal(got, want) {
 			t.Errorf("%s: the contributors are %v, want %v", when, got, want)
@@ -222,11 +214,7 @@ func TestWritersOfValuesThatAnEarlierPlanChanged(t *testing.T) {
 	r := applied(w, "a", map[string]any{"uses": "${test_thing.net.id}"})
 	read := func(when string, want []string) {
 		t.Helper()
-		s, err := plannerOf(w).loadAll(t.Context(), w.Plan())
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.indexAddresses()
+		s := allOf(t, plannerOf(w), w.Plan())
 		n := s.nodes[s.byAddr[r.Address]]
 		if got := contributor.Names(s.contributors(n)); !slices.Equal(got, want) {
 			t.Errorf("%s: the contributors are %v, want %v", when, got, want)
@@ -268,15 +256,11 @@ func TestWritersOfTheKeysOfASet(t *testing.T) {
 		{Kind: "ConfigMap", Namespace: "team", Name: "hosts"}: {List: []v1alpha1.Contributor{
 			wrote("ann", made.Add(-time.Hour)), wrote("bob", made.Add(time.Hour), "b"), wrote("eve", made.Add(time.Hour), "gone")}},
 	}}
-	s := &survey{
-		writers: newWriters(t.Context(), (&scope.Sources{Configs: configs}).ScopeOf(nil, "team", nil), slog.New(slog.DiscardHandler), "team"),
-		sets: func(addr lang.Address) *resourceset.Set {
-			if addr == set.Address() {
-				return set
-			}
-			return nil
-		},
-	}
+	w := activitiestest.NewWorld(t)
+	w.Put("test-thing/other", nil, nil)
+	s := allOf(t, plannerOf(w), w.Plan())
+	s.OverlaySet(set)
+	s.writers = newWriters(t.Context(), (&scope.Sources{Configs: configs}).ScopeOf(nil, "team", nil), slog.New(slog.DiscardHandler), "team")
 	for when, c := range map[string]struct {
 		applied []string // nil without infrastructure
 		want    []string
@@ -326,11 +310,7 @@ func TestWritersBehindAnEphemeralResourceOfAnotherNamespace(t *testing.T) {
 // plannedContributors returns the contributors of the change of an address.
 func plannedContributors(t *testing.T, w *activitiestest.World, addr lang.Address) []v1alpha1.Contributor {
 	t.Helper()
-	s, err := plannerOf(w).loadAll(t.Context(), w.Plan())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.indexAddresses()
+	s := allOf(t, plannerOf(w), w.Plan())
 	return s.contributors(s.nodes[s.byAddr[addr]])
 }
 
@@ -387,26 +367,17 @@ func TestAnInstanceTakesWhatAnotherOneWasAppliedWith(t *testing.T) {
 	read := func(when string, want ...string) map[string]string {
 		t.Helper()
 		po := w.Plan()
-		s, err := plannerOf(w).loadAll(t.Context(), po)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.sets = func(addr lang.Address) *resourceset.Set {
-			if addr == set.Address() {
-				return set
-			}
-			return nil
-		}
+		s := allOf(t, plannerOf(w), po)
+		s.OverlaySet(set)
 		r, err := resource.Of(set.Object(set.Key(2)), w.Catalog)
 		if err != nil {
 			t.Fatal(err)
 		}
-		n, err := newNode(po, r, nil, plannerOf(w).ProviderConfigs(t.Context(), po))
-		if err != nil {
+		n := nodeOf(po, r, nil)
+		if err := n.configure(s.configs); err != nil {
 			t.Fatal(err)
 		}
-		s.nodes = append(s.nodes, n)
-		s.indexAddresses()
+		s.turnToAll(append(s.nodes, n))
 		if got := contributor.Names(s.contributors(n)); !slices.Equal(got, want) {
 			t.Errorf("%s: the contributors are %v, want %v", when, got, want)
 		}

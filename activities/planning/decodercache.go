@@ -4,7 +4,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/resource"
 
@@ -23,19 +22,6 @@ const (
 // decoderCache caches decoders by plan UID between a Survey and its Propose, so that each object is parsed only once. After
 // a restart it is empty, and Propose parses the objects again.
 type decoderCache struct{ decoders sync.Map }
-
-// parsed returns the nodes that a plan visits, and all ephemeral resources, to which they may refer.
-func parsed(nodes []*node, visited []int) (out []*resource.Resource) {
-	for _, i := range visited[:min(len(visited), maxParsed)] {
-		out = append(out, nodes[i].Resource)
-	}
-	for _, n := range nodes {
-		if n.Mode == v1alpha1.ModeEphemeral {
-			out = append(out, n.Resource)
-		}
-	}
-	return out
-}
 
 // keep stores the parsed resources of a survey.
 func (s *decoderCache) keep(plan types.UID, c *catalog.Catalog, parsed []*resource.Resource) {

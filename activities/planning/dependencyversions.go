@@ -17,7 +17,7 @@ import (
 
 // dependencyVersions returns the versions of a node's dependencies: the recorded versions of the values that it refers
 // to, and the external versions. The version of a value that is not recorded is empty.
-func (s *survey) dependencyVersions(n *node) map[string]string {
+func (s *page) dependencyVersions(n *node) map[string]string {
 	seen := map[string]string{}
 	maps.Copy(seen, n.externalVersions)
 	note := func(addr lang.Address, attribute string) {
@@ -61,12 +61,6 @@ func (n *node) values() []lang.Reference {
 // hasRecordedValue reports whether the ledger records the values of objects of a mode.
 func hasRecordedValue(mode v1alpha1.Mode) bool {
 	return mode == v1alpha1.ModeManaged || mode == v1alpha1.ModeData
-}
-
-// dependenciesChanged reports whether a dependency of a node has changed since the node was last up to date. An earlier
-// plan may have changed it without visiting the node, or with another result than planned. It may also be external.
-func (s *survey) dependenciesChanged(n *node) bool {
-	return !maps.Equal(known(s.dependencyVersions(n)), n.record.DependencyVersions)
 }
 
 // known removes the versions of values that are not recorded.

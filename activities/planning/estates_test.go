@@ -1,7 +1,6 @@
 package planning
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -33,7 +32,9 @@ type randomEstate struct {
 }
 
 // kinds of the objects of a random estate. Most are managed.
-var estateKinds = []string{"test-thing", "test-thing", "test-thing", "test-thing", "data-test-image", "ephemeral-test-token", "action-test-reboot"}
+var estateKinds = []string{
+	"test-thing", "test-thing", "test-thing", "test-thing", "data-test-image", "ephemeral-test-token", "action-test-reboot",
+}
 
 // one reports true in one of n cases.
 func (e *randomEstate) one(n int) bool { return e.IntN(n) == 0 }
@@ -85,7 +86,9 @@ func (e *randomEstate) reference() string {
 func (e *randomEstate) put(name string) {
 	spec, lifecycle := map[string]any{}, map[string]any{}
 	kind, short, _ := strings.Cut(name, "/")
-	field := map[string]string{"test-thing": "uses", "data-test-image": "name", "ephemeral-test-token": "audience", "action-test-reboot": "target"}[kind]
+	field := map[string]string{
+		"test-thing": "uses", "data-test-image": "name", "ephemeral-test-token": "audience", "action-test-reboot": "target",
+	}[kind]
 	all, known := e.names, slices.Index(e.names, name)
 	if e.names = all[:known]; e.one(12) {
 		e.names = all
@@ -117,7 +120,8 @@ func (e *randomEstate) put(name string) {
 	good := &resource.Status{Generation: 1, Observed: 1, Applied: 1}
 	condition.Ready(&good.Conditions, 1, v1alpha1.ReasonApplied, "")
 	obj.Object["status"] = good.ToMap()
-	rec := &ledger.Instance{Object: r.Ref, Provider: "test", Mode: r.Mode, Plan: "earlier", State: ledger.State{Type: r.Address.Type, Attributes: []byte(`{"id":"` + short + `"}`)}}
+	state := ledger.State{Type: r.Address.Type, Attributes: []byte(`{"id":"` + short + `"}`)}
+	rec := &ledger.Instance{Object: r.Ref, Provider: "test", Mode: r.Mode, Plan: "earlier", State: state}
 	rec.Version = "v" + short
 	for _, addr := range r.Parse().DependsOn {
 		if addr.Mode == "" {
@@ -139,11 +143,7 @@ func (e *randomEstate) save(rec *ledger.Instance) {
 // settle records the present versions of what the objects refer to.
 func (e *randomEstate) settle() {
 	e.t.Helper()
-	all, err := plannerOf(e.w).loadAll(e.t.Context(), e.w.Plan())
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	all.indexAddresses()
+	all := allOf(e.t, plannerOf(e.w), e.w.Plan())
 	for _, n := range all.nodes {
 		if n.record.Exists() && !e.one(5) {
 			n.record.DependencyVersions = known(all.dependencyVersions(n))
@@ -244,8 +244,8 @@ func (r *surveyResult) comparable(t *testing.T) map[string]string {
 	return out
 }
 
-// severe returns the errors, or only those because of which a survey with the index ends early: about ambiguous addresses, or else
-// about the plan's spec.
+// severe returns the errors, or only those because of which a survey with the index ends early: about ambiguous
+// addresses, or else about the plan's spec.
 func (r *surveyResult) severe() []string {
 	for _, is := range []func(text string) bool{
 		func(text string) bool { return strings.Contains(text, summaryAmbiguous) },
@@ -274,7 +274,7 @@ func TestSurveysOfRandomEstates(t *testing.T) {
 		po := e.w.Plan()
 		po.Spec = e.spec()
 		a := plannerOf(e.w)
-		all := surveyBy(t, a, a.loadAll, po)
+		all := oracleOf(t, a, po)
 		for _, size := range []int{0, 1, 3} {
 			a.PageSize = size
 			got := surveyOf(t, a, po)
@@ -316,6 +316,3 @@ func TestSurveysOfRandomEstates(t *testing.T) {
 		t.Errorf("%d surveys failed, and the others had %d changes, of which %d were moves", failed, visited, moved)
 	}
 }
-
-// loads loads the objects of a survey.
-type loads func(context.Context, *v1alpha1.Plan) (*survey, error)

@@ -4,8 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/shell"
@@ -13,46 +16,93 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// This file pairs moved objects with their former objects.
+// moves pairs the slots of moved objects with those of their former objects, in both directions.
+type moves struct {
+	from, to map[int]int
+	// failed has the errors in lifecycle.moved, by slot.
+	failed map[int]diag.Diagnostics
+}
 
-// findMoves pairs each node whose lifecycle.moved names another node with that node.
-func (s *survey) findMoves() {
-	if s.spec.RefreshOnly {
+// findMoves finds the moves that the plan makes, and those that were interrupted between their two writes. The records
+// determine the latter, regardless of the current lifecycle: both records describe the same infrastructure, so a
+// destroy of the former object would destroy that of the other one.
+func (o *outline) findMoves() {
+	if o.spec.RefreshOnly {
 		return // a refresh-only plan moves nothing
 	}
-	s.findInterruptedMoves()
-	for _, n := range s.nodes {
-		written := n.movesFrom()
-		if written == "" {
+	o.moves = moves{from: map[int]int{}, to: map[int]int{}, failed: map[int]diag.Diagnostics{}}
+	var interrupted, written []int
+	for i, n := range o.Nodes {
+		if n.Object == nil {
 			continue
 		}
-		fail := func(summary, format string, args ...any) {
-			n.Invalid = append(n.Invalid, lang.Problem(n.Address, "lifecycle.moved.from", summary, fmt.Sprintf(format, args...)))
+		if o.record(i).MovedFrom != "" && o.record(i).Living {
+			interrupted = append(interrupted, i)
 		}
-		from, err := lang.ParseAddress(written)
-		if err != nil {
-			fail("Invalid address", "%v", err)
-			continue
+		if n.Object.Moved != "" && o.wanted(i) && n.Object.Mode == v1alpha1.ModeManaged {
+			written = append(written, i)
 		}
-		i, ok := s.byAddr[from]
-		switch {
-		case !ok || !s.nodes[i].record.Living() || s.nodes[i] == n || n.movedFrom == s.nodes[i]:
-			// The move is already done, or there was nothing to move.
-		case n.record.Living() && n.record.MovedFrom != s.nodes[i].Ref.UID:
-			// The object has its own infrastructure, so that of the other object stays with it.
-		case !s.nodes[i].Deleting:
-			old := s.nodes[i].Ref
-			remedy := "Delete the old object"
-			if s.spec.Speculative { // a plan in between would destroy the infrastructure of the old object
-				remedy = fmt.Sprintf("First record %s with lifecycle.moved (kubectl apply -f FILE), then delete the old object", n.Address)
-			}
-			fail("Moved object still exists", "lifecycle.moved of %s names %s, which is not marked for deletion. Two objects cannot manage one resource. %s (kubectl delete %s -n %s --wait=false), and run this same command again.",
-				n.Address, from, remedy, shell.Word(old.Kind+"/"+old.Name), old.Namespace)
-		case s.nodes[i].movedTo != nil:
-			fail("Ambiguous move", "Another object also names %s in lifecycle.moved. Remove lifecycle.moved from one of the two.", from)
-		default:
-			n.takesOver(s.nodes[i])
+	}
+	slices.SortFunc(interrupted, o.before)
+	slices.SortFunc(written, o.before)
+	o.pairInterrupted(interrupted)
+	for _, i := range written {
+		o.pairWritten(i)
+	}
+}
+
+func (o *outline) pairInterrupted(slots []int) {
+	if len(slots) == 0 {
+		return
+	}
+	living := map[types.UID]int{}
+	for i, n := range o.Nodes {
+		if n.Object != nil && o.record(i).Living {
+			living[n.Object.UID] = i
 		}
+	}
+	for _, i := range slots {
+		from, ok := living[o.record(i).MovedFrom]
+		if _, moved := o.moves.to[from]; ok && from != i && !moved {
+			o.moves.from[i], o.moves.to[from] = from, i
+		}
+	}
+}
+
+// pairWritten pairs an object with the one that its lifecycle.moved names.
+func (o *outline) pairWritten(i int) {
+	object := o.Nodes[i].Object
+	addr := object.Address()
+	fail := func(summary, format string, args ...any) {
+		d := lang.Problem(addr, "lifecycle.moved.from", summary, fmt.Sprintf(format, args...))
+		o.moves.failed[i] = diag.Diagnostics{d}
+	}
+	former, err := lang.ParseAddress(object.Moved)
+	if err != nil {
+		fail("Invalid address", "%v", err)
+		return
+	}
+	from, ok := o.Slot(former)
+	paired, moved := o.moves.from[i]
+	switch {
+	case !ok || !o.record(from).Living || from == i || moved && paired == from:
+		// The move is already done, or there was nothing to move.
+	case o.record(i).Living && o.record(i).MovedFrom != o.Nodes[from].Object.UID:
+		// The object has its own infrastructure, so that of the other object stays with it.
+	case !o.Nodes[from].Object.Has(index.Deleting):
+		old := o.Nodes[from].Object
+		remedy := "Delete the old object"
+		if o.spec.Speculative { // a plan in between would destroy the infrastructure of the old object
+			remedy = fmt.Sprintf("First record %s with lifecycle.moved (kubectl apply -f FILE), then delete the old object", addr)
+		}
+		fail("Moved object still exists", "lifecycle.moved of %s names %s, which is not marked for deletion. Two objects cannot manage one resource. %s (kubectl delete %s -n %s --wait=false), and run this same command again.",
+			addr, former, remedy, shell.Word(old.Kind.Kind+"/"+old.Name), o.namespace)
+	default:
+		if _, taken := o.moves.to[from]; taken {
+			fail("Ambiguous move", "Another object also names %s in lifecycle.moved. Remove lifecycle.moved from one of the two.", former)
+			return
+		}
+		o.moves.from[i], o.moves.to[from] = from, i
 	}
 }
 
@@ -79,25 +129,6 @@ func moveApplied(r *resource.Resource) bool {
 	return err == nil && resource.StatusOf(r.Object).MovedFrom == from.String()
 }
 
-// renamed maps the address of an object that may have been renamed to its former address; see renames.
-func renamed(visited []*node) map[lang.Address]string {
-	r := renames{}
-	for k, n := range visited {
-		r.noteGone(k, n)
-	}
-	if len(r) == 0 {
-		return nil
-	}
-	for k, n := range visited {
-		r.noteMade(k, n)
-	}
-	out := map[lang.Address]string{}
-	for made, gone := range r.pairs() {
-		out[visited[made].Address] = visited[gone].Address.String()
-	}
-	return out
-}
-
 // renames finds objects without infrastructure whose type and spec equal those of exactly one object that is marked for
 // deletion. Its key is a hash of both, so that it needs little memory.
 type renames map[[sha256.Size]byte]alike
@@ -107,7 +138,7 @@ type alike struct{ goneCount, madeCount, gone, made int }
 
 // noteGone notes a node, with its index, if the plan destroys its infrastructure.
 func (r renames) noteGone(k int, n *node) {
-	if n.Deleting && n.record.Exists() && n.movedTo == nil && !n.Lifecycle.Forgets() {
+	if n.Deleting && n.record.Exists() && !n.Lifecycle.Forgets() {
 		r.note(n, func(a *alike) { a.gone, a.goneCount = k, a.goneCount+1 })
 	}
 }
@@ -149,31 +180,4 @@ func renameWarning(r *resource.Resource, from string) v1alpha1.Diagnostic {
 			r.Address, from, from, r.Address))
 	d.Severity = v1alpha1.SeverityWarning
 	return d
-}
-
-// findInterruptedMoves pairs the nodes whose move was interrupted between its two writes. Both records describe the
-// same infrastructure, so a destroy of the old node would destroy that of the new one. The records determine the pairs,
-// regardless of the current lifecycle.
-func (s *survey) findInterruptedMoves() {
-	var byUID map[types.UID]*node
-	for _, n := range s.nodes {
-		if n.record.MovedFrom == "" || !n.record.Living() {
-			continue
-		}
-		if byUID == nil {
-			byUID = make(map[types.UID]*node, len(s.nodes))
-			for _, other := range s.nodes {
-				byUID[other.Ref.UID] = other
-			}
-		}
-		if from := byUID[n.record.MovedFrom]; from != nil && from != n && from.movedTo == nil && from.record.Living() {
-			n.takesOver(from)
-		}
-	}
-}
-
-// takesOver makes the record of another node move to this one.
-func (n *node) takesOver(from *node) {
-	n.movedFrom, from.movedTo = from, n
-	n.requires = from.requires
 }

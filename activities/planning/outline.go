@@ -15,18 +15,16 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
-
-	"k8s.io/apimachinery/pkg/types"
 )
 
-// outline is the namespace of a plan as the index knows it. It determines which objects a survey must load: those that
-// the plan visits, those whose references may be wrong, and the dependencies of both. About all other objects, it has
-// the facts that this survey needs.
+// outline is the namespace of a plan as the index knows it. Each object has a slot. outline knows what the objects, and
+// their records, depend on.
 type outline struct {
-	view    *index.View
-	spec    *v1alpha1.PlanSpec
-	configs *scope.ProviderConfigs
-	catalog *catalog.Catalog
+	entries
+	namespace string
+	spec      *v1alpha1.PlanSpec
+	configs   *scope.ProviderConfigs
+	catalog   *catalog.Catalog
 	// broken reports whether a reference to an object that no plan of the namespace changes is broken.
 	broken func([]lang.Reference) bool
 
@@ -37,27 +35,7 @@ type outline struct {
 	// changes.
 	uses    map[use]*usedConfig
 	outside map[*index.Outside]outsideVersion
-	// sums caches the sums of the versions of attributes.
-	sums map[index.Reference]index.Sum
-	// providers caches the sums of the versions of providers.
-	providers map[string]index.Sum
-	// taken[i] is true if the record of the object with slot i may move to another object. takes[i] is true if another
-	// record may move to it.
-	taken, takes map[int]bool
-	// interrupted maps the slot of an object to that of its former object if the move was interrupted between its two writes.
-	interrupted map[int]int
-	// member[i] is true if slot i has an object in scope. createsFirst[i] is true if a replace must create first.
-	member, createsFirst []bool
-	// depends and dependants are the dependencies of the objects in scope, by slot, in both directions.
-	depends, dependants *graph.Edges
-	// closure[i] is true if the object with slot i is in scope and changed, or depends on a changed one.
-	closure []bool
-	// root[i] is true if the object with slot i is in scope and changed, or the plan's spec forces its change.
-	root []bool
-	// visited[i] is true if the survey may visit the object with slot i. survey.changed decides about it.
-	visited []bool
-	// checked[i] is true if the survey must check the references of the object with slot i.
-	checked []bool
+	moves   moves
 }
 
 // use has the facts that determine the ProviderConfig of an object.
@@ -83,23 +61,19 @@ type outsideVersion struct {
 	known, broken bool
 }
 
-func newOutline(view *index.View, spec *v1alpha1.PlanSpec, configs *scope.ProviderConfigs, c *catalog.Catalog, broken func([]lang.Reference) bool) *outline {
-	o := &outline{view: view, spec: spec, configs: configs, catalog: c, broken: broken,
-		uses: map[use]*usedConfig{}, sums: map[index.Reference]index.Sum{}, outside: map[*index.Outside]outsideVersion{}, providers: map[string]index.Sum{}, taken: map[int]bool{}, takes: map[int]bool{}, interrupted: map[int]int{}}
+func newOutline(view *index.View, po *v1alpha1.Plan, configs *scope.ProviderConfigs, c *catalog.Catalog,
+	broken func([]lang.Reference) bool) *outline {
+	o := &outline{
+		entries: entries{view}, namespace: po.Namespace, spec: &po.Spec, configs: configs, catalog: c, broken: broken,
+		uses: map[use]*usedConfig{}, outside: map[*index.Outside]outsideVersion{},
+	}
 	for i, n := range view.Nodes {
 		if n.Object == nil {
 			continue
 		}
 		o.total++
-		_, known := o.providers[n.Object.Provider]
-		if e, ok := c.Get(n.Object.Provider); !ok || n.Object.Has(index.Unready) {
+		if _, ok := c.Get(n.Object.Provider); !ok || n.Object.Has(index.Unready) {
 			o.unready = append(o.unready, i)
-		} else if !known {
-			var version index.Sum
-			if e.Package.Version != "" {
-				version = index.SumOf(providerVersion(e.Name), e.Package.Version)
-			}
-			o.providers[n.Object.Provider] = version
 		}
 	}
 	o.findMoves()
@@ -107,11 +81,11 @@ func newOutline(view *index.View, spec *v1alpha1.PlanSpec, configs *scope.Provid
 }
 
 // complete reports whether the outline has each object of the namespace, and has parsed it.
-func (o *outline) complete() bool { return len(o.unready)+len(o.view.Duplicates) == 0 }
+func (o *outline) complete() bool { return len(o.unready)+len(o.Duplicates) == 0 }
 
 // record returns the record of a slot; an empty one if there is none.
 func (o *outline) record(i int) *index.Record {
-	if r := o.view.Nodes[i].Record; r != nil {
+	if r := o.Nodes[i].Record; r != nil {
 		return r
 	}
 	return &noRecord
@@ -121,55 +95,17 @@ var noRecord index.Record
 
 // wanted reports whether the plan keeps or creates the infrastructure of an object.
 func (o *outline) wanted(i int) bool {
-	return !o.view.Nodes[i].Object.Has(index.Deleting) && !o.spec.Destroy
+	return !o.Nodes[i].Object.Has(index.Deleting) && !o.spec.Destroy
 }
 
 // parsed reports whether the survey evaluates the expressions of an object.
 func (o *outline) parsed(i int) bool {
-	return o.wanted(i) && (!o.spec.RefreshOnly || o.view.Nodes[i].Object.Mode != v1alpha1.ModeManaged)
-}
-
-// findMoves notes which records may move; see survey.findMoves.
-func (o *outline) findMoves() {
-	if o.spec.RefreshOnly {
-		return
-	}
-	half := map[types.UID]int{}
-	for i, n := range o.view.Nodes {
-		if n.Object == nil {
-			continue
-		}
-		if n.Record != nil && n.Record.MovedFrom != "" && n.Record.Living {
-			half[n.Record.MovedFrom] = i
-		}
-		if n.Object.Moved == "" || !o.wanted(i) || n.Object.Mode != v1alpha1.ModeManaged {
-			continue
-		}
-		addr, err := lang.ParseAddress(n.Object.Moved)
-		if err != nil {
-			o.takes[i] = true // the survey reports it
-			continue
-		}
-		if from, ok := o.view.Slot(addr); ok && from != i && o.record(from).Living {
-			o.takes[i], o.taken[from] = true, true
-		}
-	}
-	if len(half) == 0 {
-		return
-	}
-	for from, n := range o.view.Nodes {
-		if n.Object == nil || !o.record(from).Living {
-			continue
-		}
-		if i, ok := half[n.Object.UID]; ok && i != from {
-			o.takes[i], o.taken[from], o.interrupted[i] = true, true, from
-		}
-	}
+	return o.wanted(i) && (!o.spec.RefreshOnly || o.Nodes[i].Object.Mode != v1alpha1.ModeManaged)
 }
 
 // config returns the ProviderConfig of an object.
 func (o *outline) config(i int) (*usedConfig, error) {
-	n, rec := o.view.Nodes[i], o.record(i)
+	n, rec := o.Nodes[i], o.record(i)
 	key := use{provider: n.Object.Provider, config: n.Object.Config, wanted: o.wanted(i)}
 	if !key.wanted {
 		key.recorded, key.recordedConfig = rec.Exists, rec.Config
@@ -195,7 +131,7 @@ func (o *outline) config(i int) (*usedConfig, error) {
 			if ref.Namespace != "" || ref.Stored() {
 				continue
 			}
-			slot, ok := o.view.Slot(ref.Address)
+			slot, ok := o.Slot(ref.Address)
 			if !ok {
 				continue
 			}
@@ -209,21 +145,34 @@ func (o *outline) config(i int) (*usedConfig, error) {
 	return u, nil
 }
 
+// readConfigs reads the ProviderConfigs of all objects. The methods below ignore its error.
+func (o *outline) readConfigs() error {
+	for i, n := range o.Nodes {
+		if n.Object == nil {
+			continue
+		}
+		if _, err := o.config(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // dependencies returns the slots that a wanted object depends on, and requires returns those that its record depends
-// on. Both ignore an error of config, because newOutline's caller has already returned it.
+// on. Both ignore an error of config, which readConfigs has returned.
 func (o *outline) dependencies(i int) []int32 {
 	if !o.wanted(i) {
 		return nil
 	}
 	var out []int32
 	if o.parsed(i) {
-		out = o.view.Nodes[i].Object.DependsOn
+		out = o.Nodes[i].Object.DependsOn
 	}
 	return o.withConfig(i, out)
 }
 
 func (o *outline) requires(i int) []int32 {
-	if from, ok := o.interrupted[i]; ok {
+	if from, moved := o.moves.from[i]; moved {
 		i = from
 	}
 	out := o.record(i).Requires
@@ -248,11 +197,38 @@ func (o *outline) withConfig(i int, slots []int32) []int32 {
 	return out
 }
 
+// withDependencies returns the slots of objects followed by those of their former objects, of their dependencies, of
+// those that their records depend on, and of the dependencies of ephemeral resources and data sources among these.
+func (o *outline) withDependencies(slots []int) []int {
+	queue := slices.Clone(slots)
+	load := make(map[int]bool, 2*len(slots))
+	for _, i := range slots {
+		load[i] = true
+	}
+	for k := 0; k < len(queue); k++ {
+		i := queue[k]
+		if mode := o.Nodes[i].Object.Mode; k >= len(slots) && mode != v1alpha1.ModeEphemeral && mode != v1alpha1.ModeData {
+			continue
+		}
+		needs := slices.Concat(o.dependencies(i), o.requires(i))
+		if from, moved := o.moves.from[i]; moved {
+			needs = append(needs, int32(from))
+		}
+		for _, d := range needs {
+			if o.Nodes[d].Object != nil && !load[int(d)] {
+				load[int(d)] = true
+				queue = append(queue, int(d))
+			}
+		}
+	}
+	return queue
+}
+
 // edges returns the dependencies of all objects for the package graph.
 func (o *outline) edges(of func(i int) []int32) []graph.Node {
-	out := make([]graph.Node, len(o.view.Nodes))
+	out := make([]graph.Node, len(o.Nodes))
 	flat := make([]int, 0, 2*len(out))
-	for i, n := range o.view.Nodes {
+	for i, n := range o.Nodes {
 		if n.Object == nil {
 			continue
 		}
@@ -281,42 +257,19 @@ func (o *outline) versionOutside(refs *index.Outside) outsideVersion {
 
 // external reports whether a version that an object depends on cannot be determined.
 func (o *outline) external(i int) bool {
-	if !o.versionOutside(o.view.Nodes[i].Object.Outside).known {
+	if !o.versionOutside(o.Nodes[i].Object.Outside).known {
 		return true
 	}
 	u, err := o.config(i)
 	return err != nil || u.ProviderConfigRef != nil && !u.VersionKnown
 }
 
-// changed reports whether the plan must visit an object itself. It agrees with survey.changed.
-func (o *outline) changed(i int) bool {
-	object, rec, wanted := o.view.Nodes[i].Object, o.record(i), o.wanted(i)
-	switch object.Mode {
-	case v1alpha1.ModeData:
-		return wanted
-	case v1alpha1.ModeEphemeral:
-		return wanted && (object.Has(index.Impure) || o.external(i))
-	case v1alpha1.ModeAction:
-		return wanted && !object.Has(index.Good) && (!rec.Planned || rec.Intent || rec.Generation != object.Generation)
-	}
-	switch {
-	case !wanted:
-		return rec.Living || rec.Intent || object.Has(index.Deleting)
-	case o.spec.RefreshOnly:
-		return rec.Exists
-	case o.spec.Refresh == v1alpha1.RefreshAll:
-		return true
-	}
-	return !rec.Exists || rec.Generation != object.Generation || rec.Tainted || rec.Intent || rec.Deposed || object.Has(index.Impure) || o.takes[i] ||
-		!object.Has(index.Good) || object.Has(index.Drifted) || o.external(i) || o.dependencyVersions(i) != rec.DependencyVersions
-}
-
 // before compares the positions of two objects in a list of all objects.
 func (o *outline) before(i, j int) int {
-	first, added := o.view.Added[i]
-	second, alsoAdded := o.view.Added[j]
+	first, added := o.Added[i]
+	second, alsoAdded := o.Added[j]
 	switch {
-	case o.view.Nodes[i].Object.Instance != nil || o.view.Nodes[j].Object.Instance != nil:
+	case o.Nodes[i].Object.Instance != nil || o.Nodes[j].Object.Instance != nil:
 	case added && alsoAdded:
 		return first - second
 	case added:
@@ -324,7 +277,7 @@ func (o *outline) before(i, j int) int {
 	case alsoAdded:
 		return -1
 	}
-	a, b := o.view.Nodes[i].Object, o.view.Nodes[j].Object
+	a, b := o.Nodes[i].Object, o.Nodes[j].Object
 	if a.Instance != nil || b.Instance != nil {
 		return compareInstances(a, b)
 	}

@@ -17,26 +17,24 @@ import (
 	"github.com/hykube/hykube/internal/store"
 )
 
-// This file surveys a large plan in pages. The outline determines which objects the plan visits, and the indexes of their
-// changes. The survey then loads the objects of a page with their dependencies, checks them, and stores their changes. So
-// it never has all objects in memory.
-
-// defaultPage is the number of objects up to which a survey loads the selected ones at once. The ledger stores as many
-// changes in one transaction.
+// defaultPage is the number of objects in a page. The ledger stores as many changes in one transaction.
 const defaultPage = 200
 
 func (a *Planner) page() int { return cmp.Or(a.PageSize, defaultPage) }
 
-// pages is a survey in pages. It stores the same changes and finds the same errors as a survey of all objects at once.
+// pages are the pages of a survey. The index determines the indexes of their changes. The survey loads the objects of a
+// page with their dependencies, checks them, and stores their changes. So it never has all objects in memory.
 type pages struct {
 	*survey
-	planner *Planner
-	plan    *v1alpha1.Plan
+	tolerance tolerance
 	// checked lists the slots of the objects that the survey checks, in the order of a list of all objects.
 	checked []int
 	// numbered lists the slots of the objects with a change, by its index.
 	numbered []int
 	links    links
+	// cycle is the error if the visited objects depend on each other in a cycle; the survey reports it if it finds no
+	// other.
+	cycle diag.Diagnostics
 	// asker is nil if the plan has no requester. lacking lists the rights that the requester lacks to read objects.
 	asker   *store.Asker
 	lacking []store.Right
@@ -49,128 +47,74 @@ type pages struct {
 	parsed     []*resource.Resource
 }
 
-// stored is the result of a survey that has stored its changes.
-type stored struct {
-	visited int
-	// providers lists the names of the providers of the visited resources.
-	providers []string
-	// whole is true if the survey has stored a change for each dependant.
-	whole bool
-	// parsed lists resources that Propose need not parse again.
-	parsed []*resource.Resource
-}
-
-func (s *stored) addProvider(name string) {
-	if !slices.Contains(s.providers, name) {
-		s.providers = append(s.providers, name)
-	}
-}
-
-// inPages returns the pages of a survey whose outline has selected the objects. It returns nil if one page suffices, or
-// if only the objects themselves show which of them the plan visits: because of a move, a cycle, or an object with the
-// address of a ResourceSet.
-func (s *survey) inPages(a *Planner, po *v1alpha1.Plan) *pages {
-	o := s.outline
-	p := &pages{survey: s, planner: a, plan: po, deposed: map[int32][]*ledger.Change{}, ephemerals: map[int]*resource.Resource{}}
-	for i, is := range o.checked {
+func newPages(s *survey, t tolerance) *pages {
+	p := &pages{survey: s, tolerance: t, deposed: map[int32][]*ledger.Change{}, ephemerals: map[int]*resource.Resource{}}
+	for i, is := range s.checked {
 		if is {
 			p.checked = append(p.checked, i)
 		}
 	}
-	if len(p.checked) <= a.page() || len(o.taken)+len(o.takes) > 0 || o.hidesSet() {
-		return nil
-	}
-	slices.SortFunc(p.checked, o.before)
-	if !p.number() {
-		return nil
-	}
-	if o.destroysRecorded() {
+	slices.SortFunc(p.checked, p.before)
+	p.number()
+	if p.destroysRecorded() {
 		p.renames = renames{}
 	}
 	return p
 }
 
-// number determines the indexes of the changes. It returns false if there is a cycle.
-func (p *pages) number() bool {
-	o := p.outline
-	local, position := make([]int32, len(o.view.Nodes)), make([]int32, len(o.view.Nodes))
-	for i := range local {
-		local[i], position[i] = -1, -1
+// number determines the indexes of the changes.
+func (p *pages) number() {
+	order, cycle := p.orderOf(slices.DeleteFunc(slices.Clone(p.checked), func(i int) bool { return !p.visited[i] }))
+	if cycle != nil {
+		first := p.Nodes[cycle[0]].Object.Address()
+		text := graph.CycleText(cycle, func(i int) string { return p.Nodes[i].Object.Address().String() })
+		p.cycle = diag.Diagnostics{lang.Problem(first, "", "Cycle",
+			fmt.Sprintf("These resources depend on each other in a cycle: %s. %sRemove one of the references.",
+				text, p.configsInCycleText(cycle)))}
 	}
-	var visited []int
-	for _, i := range p.checked {
-		if o.visited[i] {
-			local[i] = int32(len(visited))
-			visited = append(visited, i)
-		}
+	position := make([]int32, len(p.Nodes))
+	for i := range position {
+		position[i] = -1
 	}
-	order, _ := graph.Order(len(visited), func(k int) []int {
-		var deps []int
-		for _, d := range o.dependencies(visited[k]) {
-			if local[d] >= 0 {
-				deps = append(deps, int(local[d]))
-			}
-		}
-		return deps
-	})
-	if order == nil && len(visited) > 0 {
-		return false
-	}
-	for _, k := range order {
-		if i := visited[k]; o.view.Nodes[i].Object.Mode != v1alpha1.ModeEphemeral {
+	for _, i := range order {
+		if p.Nodes[i].Object.Mode != v1alpha1.ModeEphemeral {
 			position[i] = int32(len(p.numbered))
 			p.numbered = append(p.numbered, i)
 		}
 	}
 	p.links = p.linksOf(func(addr lang.Address) (int32, bool) {
-		i, ok := o.view.Slot(addr)
+		i, ok := p.Slot(addr)
 		if !ok || position[i] < 0 {
 			return 0, false
 		}
 		return position[i], true
 	})
-	return true
-}
-
-// hidesSet reports whether an object has the address of a ResourceSet.
-func (o *outline) hidesSet() bool {
-	return slices.ContainsFunc(o.view.Nodes, func(n index.Node) bool { return n.Object != nil && o.view.SetOf(n.Object.Address()) != nil })
-}
-
-// destroysRecorded reports whether the plan visits a recorded resource that is marked for deletion.
-func (o *outline) destroysRecorded() bool {
-	for i, n := range o.view.Nodes {
-		if o.visited[i] && n.Object.Has(index.Deleting) && o.record(i).Exists {
-			return true
-		}
-	}
-	return false
 }
 
 // store surveys the pages and stores the changes. After an error in an object, it stores nothing.
 func (p *pages) store(ctx context.Context) error {
-	if diag.HasErrors(p.diags) {
-		return nil
-	}
 	p.asker = p.planner.RequesterOf(p.plan)
 	err := p.storePages(ctx)
+	if !diag.HasErrors(p.diags) {
+		p.diags = append(p.diags, p.cycle...)
+	}
 	if err == nil && !diag.HasErrors(p.diags) {
 		var missing diag.Diagnostics
 		missing, err = missingRights(ctx, p.asker, p.lacking)
 		p.diags = append(p.diags, missing...)
 	}
-	p.nodes, p.byAddr = nil, nil
+	p.page = page{}
 	if err != nil || diag.HasErrors(p.diags) {
 		if derr := p.planner.Ledger.DropPlan(ctx, p.plan.UID); derr != nil {
 			return derr
 		}
 		return err
 	}
-	p.stored = &stored{whole: p.outline.isWhole(), parsed: slices.AppendSeq(p.parsed, maps.Values(p.ephemerals))}
-	for i, is := range p.outline.visited {
+	p.stored = &stored{whole: p.isWhole(), parsed: slices.AppendSeq(p.parsed, maps.Values(p.ephemerals))}
+	for i, is := range p.visited {
 		if is {
 			p.stored.visited++
-			p.stored.addProvider(p.outline.view.Nodes[i].Object.Provider)
+			p.stored.addProvider(p.Nodes[i].Object.Provider)
 		}
 	}
 	return nil
@@ -182,7 +126,7 @@ func (p *pages) storePages(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if diag.HasErrors(p.diags) {
+		if diag.HasErrors(p.diags) || p.cycle != nil {
 			continue // the other pages may have further errors
 		}
 		if err := p.checkRights(ctx, visited); err != nil {
@@ -192,7 +136,7 @@ func (p *pages) storePages(ctx context.Context) error {
 			return err
 		}
 	}
-	if diag.HasErrors(p.diags) {
+	if diag.HasErrors(p.diags) || p.cycle != nil {
 		return nil
 	}
 	if err := p.storeDeposed(ctx); err != nil {
@@ -202,29 +146,23 @@ func (p *pages) storePages(ctx context.Context) error {
 }
 
 // check loads the objects of a page, and adds their errors to p.diags. It returns the visited nodes.
-func (p *pages) check(ctx context.Context, page []int) (visited []int, err error) {
-	o := p.outline
-	if p.nodes, err = p.planner.loadNodes(ctx, p.plan, o.view, o.withDependencies(page), p.tolerance); err != nil {
+func (p *pages) check(ctx context.Context, slots []int) (visited []int, err error) {
+	if err := p.load(ctx, slots, p.tolerance); err != nil {
 		return nil, err
 	}
 	for _, n := range p.nodes {
-		if err := n.configure(o.configs); err != nil {
-			return nil, err
-		}
-		n.createsFirst = o.createsFirst[n.slot] && n.Mode == v1alpha1.ModeManaged
 		if n.Mode == v1alpha1.ModeEphemeral {
 			p.ephemerals[n.slot] = n.Resource
 		}
 	}
-	p.indexAddresses()
-	for k, n := range p.nodes[:len(page)] { // their dependencies follow
-		p.diags = append(p.diags, n.Invalid...)
-		p.resolve(n, p.planner.Sources)
-		if !o.visited[n.slot] {
+	for k, n := range p.nodes[:len(slots)] { // their dependencies follow
+		p.diags = slices.Concat(p.diags, n.Invalid, p.moves.failed[n.slot])
+		p.resolve(n)
+		if !p.visited[n.slot] {
 			continue
 		}
-		if changed := p.survey.changed(n) || p.forced[n.Address]; p.tolerance == exact && changed != o.root[n.slot] {
-			return nil, errOutdated // its status changed after the outline was made
+		if p.tolerance == exact && p.hasOtherStatus(n) {
+			return nil, errOutdated
 		}
 		visited = append(visited, k)
 		if len(p.parsed) < maxParsed {
@@ -232,6 +170,20 @@ func (p *pages) check(ctx context.Context, page []int) (visited []int, err error
 		}
 	}
 	return visited, nil
+}
+
+// hasOtherStatus reports whether the status of a node was written after the outline was made, so that the plan must
+// visit the node, or need not visit it.
+func (p *pages) hasOtherStatus(n *node) bool {
+	now, status := *p.Nodes[n.slot].Object, resource.FactsOf(n.Object)
+	now.Flags &^= index.Good | index.Drifted
+	if status.Good {
+		now.Flags |= index.Good
+	}
+	if status.Drifted != 0 && status.Drifted == now.Generation {
+		now.Flags |= index.Drifted
+	}
+	return p.changedAs(n.slot, &now) != p.changed(n.slot)
 }
 
 // checkRights adds the rights that the requester lacks to read the visited objects.
@@ -288,20 +240,10 @@ func (p *pages) storeRenames(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("note a renamed object: %w", err)
 		}
-		c.LooksLike = p.outline.view.Nodes[p.numbered[gone]].Object.Address().String()
+		c.LooksLike = p.Nodes[p.numbered[gone]].Object.Address().String()
 		if err := p.planner.Ledger.SaveChange(ctx, p.plan.UID, c); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// isWhole reports whether the plan visits each object that depends on a changed one.
-func (o *outline) isWhole() bool {
-	for i, in := range o.closure {
-		if in && !o.visited[i] && o.canVisit(i) {
-			return false
-		}
-	}
-	return true
 }

@@ -19,24 +19,26 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// This file finds the errors because of which no plan of a namespace is possible. Without the objects that they are about, further
-// errors about addresses and types would be false.
+// This file finds the errors because of which no plan of a namespace is possible. Without the objects that they are
+// about, further errors about addresses and types would be false.
 
 // noteProblems adds these errors to a survey.
-func (a *Planner) noteProblems(ctx context.Context, po *v1alpha1.Plan, s *survey) error {
-	view := s.outline.view
-	unready, err := a.unready(ctx, po, s.outline)
-	s.diags = slices.Concat(s.diags, unready, unknownInstances(kindSet, view.Problems), unknownInstances(kindModule, view.ModuleProblems))
+func (s *survey) noteProblems(ctx context.Context) error {
+	view := s.View
+	unready, err := s.planner.unready(ctx, s.outline)
+	s.diags = slices.Concat(s.diags, unready,
+		unknownInstances(kindSet, view.Problems), unknownInstances(kindModule, view.ModuleProblems))
 	if err != nil || len(s.diags) > 0 {
 		return err
 	}
-	hidden, err := a.hidden(ctx, view)
+	hidden, err := s.planner.hidden(ctx, view)
 	if err != nil {
 		return err
 	}
 	s.diags = append(duplicates(view), hidden...)
 	if view.TooManyWhole {
-		s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "Too many references to whole ResourceSets",
+		s.diags = append(s.diags, v1alpha1.Diagnostic{
+			Severity: v1alpha1.SeverityError, Summary: "Too many references to whole ResourceSets",
 			Detail: fmt.Sprintf("Each object that refers to a whole ResourceSet depends on all its instances, and a namespace has at most %d such dependencies. "+
 				"Refer to single instances, as in sim_network.net[count.index], or split the sets.", index.MaxWhole)})
 	}
@@ -44,12 +46,12 @@ func (a *Planner) noteProblems(ctx context.Context, po *v1alpha1.Plan, s *survey
 }
 
 // unready returns an error for each object whose provider is not ready, or lacks its type.
-func (a *Planner) unready(ctx context.Context, po *v1alpha1.Plan, o *outline) (out diag.Diagnostics, err error) {
+func (a *Planner) unready(ctx context.Context, o *outline) (out diag.Diagnostics, err error) {
 	for _, known := range o.unreadyObjects() {
-		u := outlineOf(known, po.Namespace)
+		u := outlineOf(known, o.namespace)
 		_, reason := resource.Of(u, a.Catalog)
 		if reason == nil { // the index could not decode the lifecycle, or read the object before the provider was ready
-			if u, err = a.Objects.Get(ctx, known.Ref(po.Namespace)); err == nil {
+			if u, err = a.Objects.Get(ctx, known.Ref(o.namespace)); err == nil {
 				_, reason = resource.Of(u, a.Catalog)
 			}
 			if store.IgnoreGone(err) != nil {
@@ -69,9 +71,9 @@ func (o *outline) unreadyObjects() (out []*index.Object) {
 	slots := slices.Clone(o.unready)
 	slices.SortFunc(slots, o.before)
 	for _, i := range slots {
-		out = append(out, o.view.Nodes[i].Object)
+		out = append(out, o.Nodes[i].Object)
 	}
-	for _, twin := range o.view.Duplicates {
+	for _, twin := range o.Duplicates {
 		if _, ok := o.catalog.Get(twin.Provider); !ok || twin.Has(index.Unready) {
 			out = append(out, twin)
 		}
@@ -99,6 +101,10 @@ func duplicates(view *index.View) (out diag.Diagnostics) {
 		out = append(out, lang.Problem(o.Address(), "", summaryAmbiguous, fmt.Sprintf(
 			"%s of the provider %q and of the provider %q have the same address. Rename one of the objects.", o.Address(), first, second)))
 	}
+	for _, addr := range view.Hiding() {
+		out = append(out, lang.Problem(addr, "", summaryAmbiguous, fmt.Sprintf(
+			"%s is an object, and the template of a ResourceSet, too. Rename one of them.", addr)))
+	}
 	for _, addr := range slices.SortedFunc(maps.Keys(view.Shared), lang.Address.Compare) {
 		names := view.Shared[addr]
 		out = append(out, lang.Problem(addr, "", summaryAmbiguous, fmt.Sprintf(
@@ -107,9 +113,9 @@ func duplicates(view *index.View) (out diag.Diagnostics) {
 	return out
 }
 
-// hidden returns an error for each instance that left its set while an instance of another set has its address. No plan would
-// destroy the infrastructure of such an instance. If the other instance left its set, too, the plan destroys that one, and the next
-// plan finds the hidden one.
+// hidden returns an error for each instance that left its set while an instance of another set has its address. No plan
+// would destroy the infrastructure of such an instance. If the other instance left its set, too, the plan destroys that
+// one, and the next plan finds the hidden one.
 func (a *Planner) hidden(ctx context.Context, view *index.View) (out diag.Diagnostics, err error) {
 	for _, ref := range view.Hidden {
 		addr := resource.AddressOf(ref.Kind, ref.Name)
@@ -138,15 +144,16 @@ func (a *Planner) hidden(ctx context.Context, view *index.View) (out diag.Diagno
 	return out, nil
 }
 
-// unknownInstances returns an error for each ResourceSet, or each Module, whose instances are not known. Otherwise, a plan would
-// destroy the existing instances.
+// unknownInstances returns an error for each ResourceSet, or each Module, whose instances are not known. Otherwise, a
+// plan would destroy the existing instances.
 func unknownInstances(kind string, problems map[string]string) (out diag.Diagnostics) {
 	rest := "without its keys"
 	if kind == kindModule {
 		rest = "until they are known"
 	}
 	for _, name := range slices.Sorted(maps.Keys(problems)) {
-		d := v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: fmt.Sprintf("Instances of a %s are not known", kind),
+		d := v1alpha1.Diagnostic{
+			Severity: v1alpha1.SeverityError, Summary: fmt.Sprintf("Instances of a %s are not known", kind),
 			Detail: fmt.Sprintf("%s %q: %s. No plan of the namespace is possible %s.", kind, name, strings.TrimSuffix(problems[name], "."), rest)}
 		if kind == kindModule { // the server withholds the text from readers of the plan who may not read the files
 			d.Address = v1alpha1.ModulePath("", name, nil)

@@ -20,39 +20,6 @@ import (
 // maxReferrers is the maximum number of referrers that a change stores.
 const maxReferrers = 1000
 
-// referrers returns the resources with infrastructure that the plan leaves out. Its key is the address that they refer
-// to.
-func (s *survey) referrers(visits func(lang.Address) bool) map[lang.Address][]ledger.Referrer {
-	out := map[lang.Address][]ledger.Referrer{}
-	switch {
-	case s.spec.Destroy || s.spec.RefreshOnly:
-		return out
-	case s.outline != nil && s.inScope == s.outline.total:
-		return out
-	case s.outline != nil:
-		return s.outline.referrers(visits)
-	case s.inScope == len(s.nodes):
-		return out
-	}
-	for i, n := range s.nodes {
-		if s.member[i] || !n.wanted || n.Mode != v1alpha1.ModeManaged || !n.record.Living() {
-			continue
-		}
-		refs := map[lang.Address][]lang.Reference{}
-		for _, ref := range n.References {
-			if j, ok := s.byAddr[ref.Address]; ok && s.member[j] {
-				refs[ref.Address] = append(refs[ref.Address], ref)
-			}
-		}
-		for addr, of := range refs {
-			if len(out[addr]) < maxReferrers {
-				out[addr] = append(out[addr], referrer(n.Address, of))
-			}
-		}
-	}
-	return out
-}
-
 // referrer returns a Referrer for the resource addr. refs are its references to one other resource.
 func referrer(addr lang.Address, refs []lang.Reference) ledger.Referrer {
 	r := ledger.Referrer{Address: addr.String()}

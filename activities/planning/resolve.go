@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/internal/diag"
@@ -13,20 +12,19 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/resourceset"
-	"github.com/hykube/hykube/internal/scope"
 )
 
 // This file checks the references of a survey's objects.
 
 // resolve checks that the objects to which a node refers exist and are not being deleted.
-func (s *survey) resolve(n *node, a *scope.Sources) {
-	if !n.wanted || n.Config == nil || s.outline != nil && !s.outline.checked[n.slot] {
+func (s *survey) resolve(n *node) {
+	if !n.wanted || n.Config == nil {
 		return
 	}
-	catalog := s.catalogOf(a)
+	catalog := s.catalogOf(s.planner.Sources)
 	// the Plan lists no more diagnostics, and the search for similar names takes the longest
 	if len(s.diags) < diag.MaxDiagnostics {
-		catalog.Types, catalog.Names = a.Catalog.TypeNamesOf, s.names
+		catalog.Types, catalog.Names = s.planner.Catalog.TypeNamesOf, s.names
 	}
 	s.resolveProviderConfig(n, catalog)
 	diags := append(lang.CheckReferences(n.Parse().References, catalog), n.Config.CheckTypes(catalog)...)
@@ -60,9 +58,9 @@ func (s *survey) resolve(n *node, a *scope.Sources) {
 				fmt.Sprintf("There is no %s named %q in this namespace%s.", addr.Mode.KindOf(addr.Type), addr.Name, s.knownAddresses(addr))))
 		case !catalog.Exists(addr):
 			// CheckReferences reports it. An expression may permit a missing instance, as with try().
-		case ok && s.nodes[i].movedTo != nil:
+		case ok && s.nodes[i].movedTo != "":
 			s.diags = append(s.diags, lang.Problem(n.Address, "", "Reference to a resource that was moved",
-				fmt.Sprintf("%s refers to %s, which moves to %s. Refer to %s instead.", n.Address, addr, s.nodes[i].movedTo.Address, s.nodes[i].movedTo.Address)))
+				fmt.Sprintf("%s refers to %s, which moves to %s. Refer to %s instead.", n.Address, addr, s.nodes[i].movedTo, s.nodes[i].movedTo)))
 		case ok && s.nodes[i].Deleting && s.leftFiles(s.nodes[i].Ref):
 			s.diags = append(s.diags, lang.Problem(n.Address, "", "Reference to a resource that is no longer in the files",
 				fmt.Sprintf("%s refers to %s, which is no longer in the files and would be deleted. Put the resource back into the files, or remove the reference.", n.Address, addr)))
@@ -71,52 +69,6 @@ func (s *survey) resolve(n *node, a *scope.Sources) {
 				fmt.Sprintf("%s refers to %s, which is marked for deletion. Remove the reference, delete %s, too, or take the deletion back: kubectl hykube undelete %s/%s -n %s.",
 					n.Address, addr, n.Address, s.nodes[i].Ref.Kind, s.nodes[i].Ref.Name, s.nodes[i].Ref.Namespace)))
 		}
-	}
-}
-
-// isExternal reports whether an address is in another namespace or names a ConfigMap or Secret. Only the evaluation
-// finds out whether such an object exists.
-func (s *survey) isExternal(addr lang.Address) bool {
-	return addr.Namespace != "" || addr.Stored()
-}
-
-func (s *survey) exists(addr lang.Address) bool {
-	_, ok := s.byAddr[addr]
-	if !ok && s.outline != nil {
-		_, ok = s.outline.view.Slot(addr)
-	}
-	return ok
-}
-
-// names returns the names of the objects with the type of an address, sorted.
-func (s *survey) names(of lang.Address) []string {
-	if s.outline != nil {
-		return s.outline.view.Names(of.Mode, of.Type)
-	}
-	if s.byType == nil {
-		s.byType = map[lang.Address][]string{}
-		for addr := range s.byAddr {
-			key := lang.Address{Mode: addr.Mode, Type: addr.Type}
-			s.byType[key] = append(s.byType[key], addr.Name)
-		}
-		for _, names := range s.byType {
-			slices.Sort(names)
-		}
-	}
-	return s.byType[lang.Address{Mode: of.Mode, Type: of.Type}]
-}
-
-// knownAddresses returns a text with existing addresses of the type of an unknown address.
-func (s *survey) knownAddresses(addr lang.Address) string {
-	const most = 5
-	names := s.names(addr)
-	switch {
-	case len(names) == 0:
-		return ""
-	case len(names) > most:
-		return fmt.Sprintf("; there are %s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-	default:
-		return "; there is " + strings.Join(names, ", ")
 	}
 }
 

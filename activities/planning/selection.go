@@ -61,20 +61,18 @@ func Select(ctx context.Context, from *scope.Sources, who *v1alpha1.Identity, na
 	view.ExpandReferences()
 	po := &v1alpha1.Plan{Spec: v1alpha1.PlanSpec{Refresh: v1alpha1.RefreshChanged}, Status: v1alpha1.PlanStatus{RequestedBy: who}}
 	po.Namespace = namespace
-	configs := from.ProviderConfigs(ctx, po)
-	o := newOutline(view, &po.Spec, configs, from.Catalog, func([]lang.Reference) bool { return false })
+	o := newOutline(view, po, from.ProviderConfigs(ctx, po), from.Catalog, func([]lang.Reference) bool { return false })
 	if view.Ambiguous() || !o.complete() {
 		return selectRoughly(view, selects), nil // the plan will report the problem
 	}
-	for i, n := range view.Nodes {
-		if n.Object == nil {
-			continue
-		}
-		if _, err := o.config(i); err != nil {
-			return nil, err
-		}
+	if err := o.readConfigs(); err != nil {
+		return nil, err
 	}
-	return o.selection(selects), nil
+	m := &members{versions: newVersions(o), member: make([]bool, len(view.Nodes))}
+	for i, n := range view.Nodes {
+		m.member[i] = n.Object != nil && selects(n.Object.Labels)
+	}
+	return m.selection(), nil
 }
 
 // SelectsAny reports whether any object of a namespace is selected.
@@ -87,31 +85,27 @@ func SelectsAny(ctx context.Context, from *scope.Sources, namespace string, sele
 }
 
 // selection returns the selection of a Stack.
-func (o *outline) selection(selects func(labels.Set) bool) *Selection {
+func (m *members) selection() *Selection {
 	out := &Selection{}
-	o.member = make([]bool, len(o.view.Nodes))
-	for i, n := range o.view.Nodes {
-		o.member[i] = n.Object != nil && selects(n.Object.Labels)
-	}
 	var contents, values index.Sum
-	written := newWrittenSum(o.view)
-	for i, n := range o.view.Nodes {
-		if !o.member[i] {
+	written := newWrittenSum(m.View)
+	for i, n := range m.Nodes {
+		if !m.member[i] {
 			continue
 		}
 		out.Resources++
-		out.add(n, o.wanted(i), o.current(i))
+		out.add(n, m.wanted(i), m.current(i))
 		values.Add(n.Version)
-		if o.wanted(i) {
-			contents.Add(index.SumOf(string(n.Object.UID), fmt.Sprint(n.Object.Generation, o.versionsBeyond(i))))
-			written.add(n.Object, o.providers[n.Object.Provider])
+		if m.wanted(i) {
+			contents.Add(index.SumOf(string(n.Object.UID), fmt.Sprint(n.Object.Generation, m.versionsBeyond(i))))
+			written.add(n.Object, m.providers[n.Object.Provider])
 		}
 	}
 	out.Contents, out.Written, out.Values = textOf(contents), textOf(written.sum), textOf(values)
-	out.Beyond, out.For = o.findBeyond()
+	out.Beyond, out.For = m.findBeyond()
 	if out.Beyond != nil {
-		slot, _ := o.view.Slot(*out.Beyond)
-		out.Destroys = !o.wanted(slot)
+		slot, _ := m.Slot(*out.Beyond)
+		out.Destroys = !m.wanted(slot)
 	}
 	return out
 }
@@ -142,12 +136,6 @@ func (w *writtenSum) add(object *index.Object, provider index.Sum) {
 		w.sets[uid] = true
 	}
 	w.sum.Add(index.SumOf(string(uid), fmt.Sprint(generation, provider)))
-}
-
-// current reports whether the record of an object has the current versions of the values that the object refers to.
-func (o *outline) current(i int) bool {
-	object := o.view.Nodes[i].Object
-	return object.Has(index.Impure) || o.external(i) || o.dependencyVersions(i) == o.record(i).DependencyVersions
 }
 
 // add adds an object. wanted is false if it is marked for deletion. current is true if its record has the current
@@ -196,11 +184,11 @@ func (s *Selection) add(n index.Node, wanted, current bool) {
 }
 
 // versionsBeyond returns the sum of the versions of the values outside of the scope that an object refers to.
-func (o *outline) versionsBeyond(i int) index.Sum {
-	sum := o.externalVersions(i)
-	for _, ref := range o.values(i) {
-		if !o.member[ref.Slot] {
-			sum.Add(o.valueVersion(ref))
+func (m *members) versionsBeyond(i int) index.Sum {
+	sum := m.externalVersions(i)
+	for _, ref := range m.values(i) {
+		if !m.member[ref.Slot] {
+			sum.Add(m.valueVersion(ref))
 		}
 	}
 	return sum
@@ -208,32 +196,32 @@ func (o *outline) versionsBeyond(i int) index.Sum {
 
 // findBeyond returns an object outside of the scope that a plan of the scope would change, and the object in scope that
 // depends on it. A plan also visits the dependencies of its objects.
-func (o *outline) findBeyond() (found, by *lang.Address) {
-	edges := o.edges(func(i int) []int32 {
-		if !o.wanted(i) {
-			return o.requires(i)
+func (m *members) findBeyond() (found, by *lang.Address) {
+	edges := m.edges(func(i int) []int32 {
+		if !m.wanted(i) {
+			return m.requires(i)
 		}
-		return o.dependencies(i)
+		return m.dependencies(i)
 	})
 	var roots []int
-	for i, is := range o.member {
+	for i, is := range m.member {
 		if is {
 			roots = append(roots, i)
 		}
 	}
 	needed := graph.WithDependencies(edges, roots)
 	slices.SortStableFunc(needed, func(a, b int) int { // objects that would be destroyed come last
-		return cmp.Compare(rank(o.view.Nodes[a].Object), rank(o.view.Nodes[b].Object))
+		return cmp.Compare(rank(m.Nodes[a].Object), rank(m.Nodes[b].Object))
 	})
 	for _, d := range needed {
-		n := o.view.Nodes[d]
-		if n.Object == nil || o.member[d] || n.Object.Mode == v1alpha1.ModeData || n.Object.Mode == v1alpha1.ModeEphemeral || !o.changed(d) {
+		n := m.Nodes[d]
+		if n.Object == nil || m.member[d] || n.Object.Mode == v1alpha1.ModeData || n.Object.Mode == v1alpha1.ModeEphemeral || !m.changed(d) {
 			continue
 		}
 		dependants := graph.Collect(len(edges), func(i int) []int { return edges[i].Deps }).Reverse()
 		for _, i := range dependants.Reach([]int{d}) {
-			if o.member[i] {
-				return new(n.Object.Address()), new(o.view.Nodes[i].Object.Address())
+			if m.member[i] {
+				return new(n.Object.Address()), new(m.Nodes[i].Object.Address())
 			}
 		}
 	}
@@ -248,7 +236,7 @@ func rank(o *index.Object) int {
 	return 0
 }
 
-// selectRoughly is outline.selection for a namespace that the index cannot survey, such as one whose provider is not ready.
+// selectRoughly is members.selection for a namespace that the index cannot survey, such as one whose provider is not ready.
 // It ignores the versions of the values that the objects refer to.
 func selectRoughly(view *index.View, selects func(labels.Set) bool) *Selection {
 	out := &Selection{}

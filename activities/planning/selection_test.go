@@ -54,11 +54,7 @@ func stackWorld(t *testing.T) *activitiestest.World {
 // settleVersions records the current versions of what the things refer to.
 func settleVersions(t *testing.T, w *activitiestest.World) {
 	t.Helper()
-	all, err := plannerOf(w).loadAll(t.Context(), w.Plan())
-	if err != nil {
-		t.Fatal(err)
-	}
-	all.indexAddresses()
+	all := allOf(t, plannerOf(w), w.Plan())
 	for _, n := range all.nodes {
 		if !n.record.Exists() {
 			continue

@@ -8,24 +8,17 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
-	"github.com/hykube/hykube/internal/resource"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-// with sets fields of the spec and of the lifecycle of the thing that was added last.
-func (e *estate) with(spec map[string]any, l resource.Lifecycle) {
-	n := e.nodes[len(e.nodes)-1]
-	n.Object.Object["spec"], n.Lifecycle = spec, l
-}
 
 func TestSurveyVisitsWhatAsksForTheTime(t *testing.T) {
 	for expression, want := range map[string][]string{
 		"${timestamp()}": {"clock", "after"}, "${plantimestamp()}": {"clock", "after"}, "a-${uuid()}": {"clock", "after"}, `${bcrypt("a")}`: {"clock", "after"},
 		`${upper("a")}`: {}, "timestamp()": {},
 	} {
-		e := newEstate(t, "before", "clock")
-		e.with(map[string]any{"uses": expression}, resource.Lifecycle{})
+		e := newEstate(t, "before")
+		e.put("clock", "", map[string]any{"uses": expression}, nil)
 		e.add("after<clock")
 		if got, diags := e.visit(v1alpha1.PlanSpec{}); !cmp.Equal(got, want) || len(diags) > 0 {
 			t.Errorf("%s: visits %v, want %v; %v", expression, got, want, diags)
@@ -41,8 +34,8 @@ func TestSurveyChecksTheTypesOfConditions(t *testing.T) {
 		`${upper(test_thing.a) == "x"}`:             `lifecycle.preconditions[0].condition, column 9: In the call of upper(): Invalid value for "str" parameter`,
 		`${one([for x in [test_thing.a] : x.idd])}`: `lifecycle.preconditions[0].condition, column 35: x has no attribute "idd". Did you mean "id"?`,
 	} {
-		e := newEstate(t, "a", "b!")
-		e.with(nil, resource.Lifecycle{Preconditions: []resource.Check{{Condition: condition, ErrorMessage: "no"}}})
+		e := newEstate(t, "a")
+		e.put("b", "!", nil, map[string]any{"preconditions": []any{map[string]any{"condition": condition, "errorMessage": "no"}}})
 		_, diags := e.visit(v1alpha1.PlanSpec{})
 		var got string
 		if len(diags) > 0 {
@@ -62,11 +55,11 @@ func TestReplaceIsTriggeredByKinds(t *testing.T) {
 		"test-thing/":     "not the address of a resource",
 		"test-thing/b":    `no test-thing named "b"`,
 	} {
-		e := newEstate(t, "a", "r!")
-		e.with(nil, resource.Lifecycle{ReplaceTriggeredBy: []string{text}})
+		e := newEstate(t, "a")
+		e.put("r", "!", nil, map[string]any{"replaceTriggeredBy": []any{text}})
 		_, diags := e.visit(v1alpha1.PlanSpec{})
 		if want == "" {
-			if n := e.nodes[1]; len(diags) > 0 || !cmp.Equal(n.DependsOn, []lang.Address{{Type: "test_thing", Name: "a"}}) {
+			if n := e.added[1].Parse(); len(diags) > 0 || !cmp.Equal(n.DependsOn, []lang.Address{{Type: "test_thing", Name: "a"}}) {
 				t.Errorf("%s: depends on %v; %v", text, n.DependsOn, diags)
 			}
 			continue
@@ -110,30 +103,12 @@ func TestManyBadReferencesOfOneThing(t *testing.T) {
 	for i := range 3000 {
 		fmt.Fprintf(&text, "${test_thing.x%d.id}", i)
 	}
-	e.add("many!")
-	e.with(map[string]any{"uses": text.String()}, resource.Lifecycle{})
-	s := e.survey(v1alpha1.PlanSpec{})
+	e.put("many", "!", map[string]any{"uses": text.String()}, nil)
 	asked := 0
-	diags := lang.CheckReferences(e.nodes[10].References, lang.Catalog{
-		Block: e.hands.Block, Exists: s.exists, Names: func(lang.Address) []string { asked++; return nil },
+	diags := lang.CheckReferences(e.added[10].Parse().References, lang.Catalog{
+		Block: e.w.Block, Exists: func(lang.Address) bool { return false }, Names: func(lang.Address) []string { asked++; return nil },
 	})
 	if len(diags) != 3000 || asked > 100 {
 		t.Errorf("%d problems, and %d looks at all names", len(diags), asked)
-	}
-}
-
-func BenchmarkBadReferences(b *testing.B) {
-	for _, n := range []int{1000, 10_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			t := &testing.T{}
-			for b.Loop() {
-				b.StopTimer()
-				e := broken(t, n)
-				b.StartTimer()
-				if _, diags := e.visit(v1alpha1.PlanSpec{}); len(diags) != n {
-					b.Fatal(len(diags))
-				}
-			}
-		})
 	}
 }

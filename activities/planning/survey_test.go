@@ -1,52 +1,40 @@
 package planning
 
 import (
-	"context"
-	"log/slog"
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/hykube/hykube/activities/activitiestest"
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/resourceset"
-	"github.com/hykube/hykube/internal/schema"
-	"github.com/hykube/hykube/internal/scope"
-	"github.com/hykube/hykube/internal/session"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/zclconf/go-cty/cty"
+	gocmp "github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // estate is a namespace of test_thing objects. Each is written as "name", "name<other" (refers to other), with "!" behind
 // it when it was never applied, "~" when it was changed since, "-" when it is marked for deletion, and "^" when it left the files.
 type estate struct {
 	t     *testing.T
-	hands *scope.Sources
-	nodes []*node
+	w     *activitiestest.World
+	added []*resource.Resource
 	// left are the names of those that left the files.
 	left []string
 }
 
 func newEstate(t *testing.T, things ...string) *estate {
 	t.Helper()
-	block := &schema.Block{Attributes: []*schema.Attribute{
-		{Name: "id", Type: cty.String, Computed: true},
-		{Name: "uses", Type: cty.String, Optional: true},
-	}}
-	c := catalog.New(nil)
-	c.Put(catalog.Entry{Name: "test", Schema: &schema.Provider{Resources: map[string]*schema.Schema{"test_thing": {Block: block}}}})
-	e := &estate{t: t, hands: &scope.Sources{Catalog: c, Sessions: session.NewPool(c, ledger.Alone(), slog.New(slog.DiscardHandler))}}
+	e := &estate{t: t, w: activitiestest.NewWorld(t)}
+	e.w.Config(nil)
 	for _, thing := range things {
 		e.add(thing)
 	}
@@ -60,55 +48,73 @@ func (e *estate) add(thing string) {
 	if uses != "" {
 		spec["uses"] = "${test_thing." + uses + ".id}"
 	}
-	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "test.hykube.io/v1", "kind": "test-thing", "spec": spec}}
+	e.put(name, flags, spec, nil)
+}
+
+func (e *estate) put(name, flags string, spec, lifecycle map[string]any) {
+	e.t.Helper()
+	r := e.w.Put("test-thing/"+name, spec, lifecycle)
+	obj := e.w.Stored["team:test-thing/"+name]
 	good := &resource.Status{Generation: 2, Observed: 2, Applied: 2}
 	condition.Ready(&good.Conditions, 2, v1alpha1.ReasonApplied, "")
 	obj.Object["status"] = good.ToMap()
-	obj.SetName(name)
-	obj.SetUID(types.UID(name))
 	obj.SetGeneration(2)
 	obj.SetLabels(map[string]string{"name": name})
 	if strings.ContainsAny(flags, "-^") {
 		obj.SetDeletionTimestamp(new(metav1.Now()))
 	}
-	r, err := resource.Of(obj, e.hands.Catalog)
-	if err != nil {
-		e.t.Fatal(err)
+	if r.Ref.Generation = 2; strings.Contains(flags, "~") {
+		r.Ref.Generation = 1
 	}
-	n := &node{Resource: r, record: &ledger.Instance{Object: r.Ref}}
+	rec := &ledger.Instance{Object: r.Ref, Provider: "test", State: ledger.State{Type: "test_thing", Attributes: []byte(`{}`)}}
+	for _, addr := range r.Parse().DependsOn {
+		rec.Dependencies = append(rec.Dependencies, addr.String())
+	}
 	if !strings.Contains(flags, "!") {
-		n.record.Attributes = []byte(`{}`)
-		if uses != "" {
-			n.requires = []lang.Address{{Type: "test_thing", Name: uses}}
+		if err := e.w.Ledger.Save(e.t.Context(), rec); err != nil {
+			e.t.Fatal(err)
 		}
 	}
-	if strings.Contains(flags, "~") {
-		n.record.Object.Generation = 1
-	}
-	e.nodes = append(e.nodes, n)
 	if strings.Contains(flags, "^") {
 		e.left = append(e.left, name)
 	}
+	e.added = append(e.added, r)
 }
 
-// survey is that of a plan, before it visits anything.
+// survey surveys a plan.
 func (e *estate) survey(spec v1alpha1.PlanSpec) *survey {
-	s := &survey{spec: &spec, nodes: e.nodes, leftFiles: func(ref v1alpha1.ObjectReference) bool { return slices.Contains(e.left, ref.Name) }}
-	for _, n := range e.nodes {
-		if n.wanted = !n.Deleting && !spec.Destroy; n.wanted {
-			n.Expressions = *n.Parse()
-		}
+	e.t.Helper()
+	settleVersions(e.t, e.w)
+	po := e.w.Plan()
+	po.Spec = spec
+	s, err := plannerOf(e.w).newSurvey(e.t.Context(), po)
+	if err != nil {
+		e.t.Fatal(err)
 	}
-	s.indexAddresses()
+	s.leftFiles = func(ref v1alpha1.ObjectReference) bool { return slices.Contains(e.left, ref.Name) }
+	if err := s.store(e.t.Context(), exact); err != nil {
+		e.t.Fatal(err)
+	}
 	return s
 }
 
-// visit returns the names that a plan visits, in its order.
+// visit returns the names that a plan visits if each value changes, in its order.
 func (e *estate) visit(spec v1alpha1.PlanSpec) ([]string, diag.Diagnostics) {
+	e.t.Helper()
 	s := e.survey(spec)
+	if diag.HasErrors(s.diags) {
+		return nil, s.diags
+	}
+	var slots []int
+	for i, in := range s.closure {
+		if in && s.canVisit(i) {
+			slots = append(slots, i)
+		}
+	}
+	order, _ := s.orderOf(slots)
 	names := []string{}
-	for _, i := range s.visit(e.hands) {
-		names = append(names, e.nodes[i].Ref.Name)
+	for _, i := range order {
+		names = append(names, s.Nodes[i].Object.Name)
 	}
 	return names, s.diags
 }
@@ -184,7 +190,7 @@ func TestSurveyVisitsWhatThePlanIsAbout(t *testing.T) {
 		"the page after it": {
 			reason: "it goes on with the next address",
 			things: []string{"c", "b<c", "a!", "e<b", "d"},
-			spec:   v1alpha1.PlanSpec{RefreshOnly: true, ReadBudget: &v1alpha1.ReadBudget{MaxReads: 2}, ReadAfter: "test_thing.c"}, want: []string{"e", "d"},
+			spec:   v1alpha1.PlanSpec{RefreshOnly: true, ReadBudget: &v1alpha1.ReadBudget{MaxReads: 2}, ReadAfter: "test_thing.c"}, want: []string{"d", "e"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -192,7 +198,7 @@ func TestSurveyVisitsWhatThePlanIsAbout(t *testing.T) {
 			if diag.HasErrors(diags) {
 				t.Fatalf("%+v", diags)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := gocmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -224,7 +230,7 @@ func TestSurveyRefuses(t *testing.T) {
 
 func TestABrokenObjectOutsideTheTargetsDoesNotMatter(t *testing.T) {
 	got, diags := newEstate(t, "a!", "broken<nothing!").visit(v1alpha1.PlanSpec{Targets: []string{"test_thing.a"}})
-	if diff := cmp.Diff([]string{"a"}, got); diff != "" || diag.HasErrors(diags) {
+	if diff := gocmp.Diff([]string{"a"}, got); diff != "" || diag.HasErrors(diags) {
 		t.Errorf("%s %+v", diff, diags)
 	}
 }
@@ -239,12 +245,14 @@ func TestCreateBeforeDestroySpreadsWithinTheTargets(t *testing.T) {
 		"without":              {[]string{"test_thing.a"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := newEstate(t, "a", "b<a")
-			e.nodes[1].Lifecycle.CreateBeforeDestroy = true
-			if _, diags := e.visit(v1alpha1.PlanSpec{Targets: tc.targets}); diag.HasErrors(diags) {
-				t.Fatalf("%+v", diags)
+			e := newEstate(t, "a")
+			e.put("b", "", map[string]any{"uses": "${test_thing.a.id}"}, map[string]any{"createBeforeDestroy": true})
+			s := e.survey(v1alpha1.PlanSpec{Targets: tc.targets})
+			if diag.HasErrors(s.diags) {
+				t.Fatalf("%+v", s.diags)
 			}
-			if got := e.nodes[0].createsFirst; got != tc.want {
+			slot, _ := s.Slot(e.added[0].Address)
+			if got := s.createsFirst[slot]; got != tc.want {
 				t.Errorf("what it depends on is created first: %t, want %t", got, tc.want)
 			}
 		})
@@ -267,8 +275,6 @@ func TestWhatAProviderConfigRefersTo(t *testing.T) {
 		"itself":  config("itself", "${test_thing.c.id}"),
 		"circle":  config("circle", "${test_thing.d.id}"),
 	}
-	unread := func([]lang.Reference) (string, bool) { return "", true }
-	reads := 0
 	for name, tc := range map[string]struct {
 		uses map[string]string
 		spec v1alpha1.PlanSpec
@@ -284,100 +290,82 @@ func TestWhatAProviderConfigRefersTo(t *testing.T) {
 		"a circle":                    {uses: map[string]string{"c": "circle", "d": "itself"}, refusal: `test_thing.c uses the ProviderConfig "circle", which refers to test_thing.d`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := newEstate(t, "d!", "c!", "b!", "a!", "gone-", "left^")
-			reads = 0
-			all := &scope.ProviderConfigs{Known: map[string]*scope.ProviderConfigRef{}, ExternalVersion: unread, Get: func(name string) (*v1alpha1.ProviderConfig, error) {
-				reads++
-				return configs[name], nil
-			}}
-			for _, n := range e.nodes {
-				n.Lifecycle.ProviderConfig = tc.uses[n.Ref.Name]
+			e := newEstate(t, "gone-", "left^")
+			for _, n := range []string{"a", "b", "c", "d"} {
+				e.put(n, "!", nil, map[string]any{"providerConfig": cmp.Or(tc.uses[n], "default")})
 			}
-			s := e.survey(tc.spec)
-			for _, n := range e.nodes {
-				if err := n.configure(all); err != nil {
-					t.Fatal(err)
-				}
+			for name, cfg := range configs {
+				e.w.ProviderConfigs["team/"+name] = cfg
 			}
-			var got []string
-			for _, i := range s.visit(e.hands) {
-				if name := e.nodes[i].Ref.Name; name != "gone" && name != "left" {
-					got = append(got, name)
-				}
-			}
+			names, diags := e.visit(tc.spec)
+			got := slices.DeleteFunc(names, func(name string) bool { return name == "gone" || name == "left" })
 			if tc.refusal != "" {
-				if text := diag.Describe(s.diags); strings.Count(text, tc.refusal) != 1 {
+				if text := diag.Describe(diags); strings.Count(text, tc.refusal) != 1 {
 					t.Errorf("got %q, want %q in it once", text, tc.refusal)
 				}
 				return
 			}
-			if diag.HasErrors(s.diags) {
-				t.Fatalf("%+v", s.diags)
+			if diag.HasErrors(diags) {
+				t.Fatalf("%+v", diags)
 			}
 			if slices.Index(got, "a") > slices.Index(got, "b") || len(got) != len(tc.want) {
 				t.Errorf("got %v, want a before b", got)
 			}
-			if reads > 2 {
+			e.w.ConfigReads = 0
+			all := plannerOf(e.w).ProviderConfigs(t.Context(), e.w.Plan())
+			for _, r := range e.added {
+				if err := nodeOf(e.w.Plan(), r, nil).configure(all); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if reads := e.w.ConfigReads; reads > 2 {
 				t.Errorf("%d ProviderConfigs were read for two names", reads)
 			}
 		})
 	}
 	t.Run("what was made with it goes first", func(t *testing.T) {
 		e := newEstate(t, "b", "a")
-		e.nodes[0].record.ProviderConfig = "inner"
-		all := &scope.ProviderConfigs{Known: map[string]*scope.ProviderConfigRef{}, ExternalVersion: unread, Get: func(name string) (*v1alpha1.ProviderConfig, error) { return configs[name], nil }}
-		if err := e.nodes[0].configure(all); err != nil { // wanted is false
+		maps.Copy(e.w.ProviderConfigs, map[string]*v1alpha1.ProviderConfig{"team/inner": configs["inner"]})
+		po := e.w.Plan()
+		po.Spec.Destroy = true
+		rec := e.w.Instance(e.added[0])
+		rec.ProviderConfig = "inner"
+		n := nodeOf(po, e.added[0], rec)
+		if err := n.configure(plannerOf(e.w).ProviderConfigs(t.Context(), po)); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]lang.Address{{Type: "test_thing", Name: "a"}}, e.nodes[0].requires); diff != "" {
+		if diff := gocmp.Diff([]lang.Address{{Type: "test_thing", Name: "a"}}, n.requires); diff != "" {
 			t.Errorf("requires (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// waitingModules has the Module "shop" with an output that waits.
-type waitingModules struct{}
-
-func (waitingModules) Set(context.Context, v1alpha1.ObjectReference) (*resourceset.Set, error) {
-	return nil, nil
-}
-
-func (waitingModules) Module(_ context.Context, _, name string) (*resourceset.Module, error) {
-	if name != "shop" {
-		return nil, nil
-	}
-	return &resourceset.Module{Outputs: map[string]*resourceset.Output{"out": {Waits: "its for_each depends on test_thing.c"}}}, nil
-}
-
-// TestSurveyLeavesOutWhatWaits wants a survey without an index to leave out an object that refers to an output which waits, and what
-// depends on the object. A destroy has them.
+// TestSurveyLeavesOutWhatWaits wants a survey to leave out an object that refers to an output of a Module which waits, and what depends
+// on the object. A destroy has them.
 func TestSurveyLeavesOutWhatWaits(t *testing.T) {
 	w := activitiestest.NewWorld(t)
 	w.Config(nil)
 	w.Put("test-thing/a", map[string]any{"uses": "${module.shop.out}"}, nil)
 	w.Put("test-thing/b", map[string]any{"uses": "${test_thing.a.id}"}, nil)
 	w.Put("test-thing/c", map[string]any{"uses": "x"}, nil)
-	a := plannerOf(w)
-	a.Sources.Sets = waitingModules{}
-	s, err := a.loadAll(t.Context(), w.Plan())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var visited []string
-	for _, i := range s.visit(a.Sources) {
-		visited = append(visited, s.nodes[i].Address.String())
-	}
-	if len(visited) != 1 || visited[0] != "test_thing.c" || diag.HasErrors(s.diags) {
-		t.Errorf("visits %v: %s", visited, diag.Describe(s.diags))
-	}
-	for _, spec := range []v1alpha1.PlanSpec{{Destroy: true}, {RefreshOnly: true}} {
-		po := w.Plan()
-		po.Spec = spec
-		if s, err = a.loadAll(t.Context(), po); err != nil {
-			t.Fatal(err)
-		}
-		if s.visit(a.Sources); s.inScope != 3 {
-			t.Errorf("%+v has %d objects in scope", spec, s.inScope)
+	for want, specs := range map[int][]v1alpha1.PlanSpec{1: {{}}, 3: {{Destroy: true}, {RefreshOnly: true}}} {
+		for _, spec := range specs {
+			view, err := w.Index.View(t.Context(), "team")
+			if err != nil {
+				t.Fatal(err)
+			}
+			view.OverlayModule(&resourceset.Module{Owner: resourceset.Owner{Namespace: "team", Name: "shop"}, Outputs: map[string]*resourceset.Output{"out": {Waits: "its for_each depends on test_thing.c"}}})
+			view.ExpandReferences()
+			po := w.Plan()
+			po.Spec = spec
+			o := newOutline(view, po, plannerOf(w).ProviderConfigs(t.Context(), po), w.Catalog, func([]lang.Reference) bool { return false })
+			m, err := newMembers(newVersions(o), newTargets(o.entries, o.spec, nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if slot, _ := view.Slot(lang.Address{Type: "test_thing", Name: "c"}); m.inScope != want || !m.member[slot] {
+				t.Errorf("%+v has %d objects in scope, want %d", spec, m.inScope, want)
+			}
 		}
 	}
 }

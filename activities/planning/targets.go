@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/suggest"
 
@@ -11,36 +12,51 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// This file resolves the addresses and the selector in a plan's spec.
+// targets are the objects that the spec of a plan names.
+type targets struct {
+	entries
+	spec *v1alpha1.PlanSpec
+	// hasModule reports whether there is an instance of a module with a path.
+	hasModule func(path string) bool
+	// named, excluded and forced hold the addresses in the spec: targets, exclude, and those to replace or invoke.
+	named, forced map[lang.Address]bool
+	excluded      []lang.Address
+	// selector is that of the spec; nil if there is none, or if it is invalid.
+	selector labels.Selector
+	// diags are the errors in these fields.
+	diags diag.Diagnostics
+}
 
-// prepare resolves the addresses and the selector in the spec.
-func (s *survey) prepare() {
-	if s.prepared {
-		return
-	}
-	s.prepared = true
-	s.targets = setOf(s.addresses("spec.targets", s.spec.Targets))
-	if s.spec.Selector != nil {
+func newTargets(e entries, spec *v1alpha1.PlanSpec, hasModule func(path string) bool) *targets {
+	t := &targets{entries: e, spec: spec, hasModule: hasModule}
+	t.named = setOf(t.addresses("spec.targets", spec.Targets))
+	if spec.Selector != nil {
 		var err error
-		if s.selector, err = metav1.LabelSelectorAsSelector(s.spec.Selector); err != nil {
-			s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "Invalid selector", Detail: err.Error(), Attribute: "spec.selector"})
+		if t.selector, err = metav1.LabelSelectorAsSelector(spec.Selector); err != nil {
+			t.fail("Invalid selector", "spec.selector", err.Error())
 		}
 	}
-	s.excluded = s.addresses("spec.exclude", s.spec.Exclude)
-	s.forced = setOf(append(s.addresses(fieldReplace, s.spec.Replace), s.addresses("spec.invoke", s.spec.Invoke)...))
+	t.excluded = t.addresses("spec.exclude", spec.Exclude)
+	t.forced = setOf(append(t.addresses(fieldReplace, spec.Replace), t.addresses("spec.invoke", spec.Invoke)...))
+	return t
+}
+
+func (t *targets) fail(summary, field, detail string) {
+	d := v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: summary, Detail: detail, Attribute: field}
+	t.diags = append(t.diags, d)
 }
 
 // selects reports whether the spec names an object, or all objects. Other objects are in scope only as dependencies or
 // dependants.
-func (s *survey) selects(addr lang.Address, set labels.Set) bool {
-	return s.spec.Selector == nil && len(s.spec.Targets) == 0 || s.targets[addr] || s.selector != nil && s.selector.Matches(set)
+func (t *targets) selects(addr lang.Address, set labels.Set) bool {
+	all := t.spec.Selector == nil && len(t.spec.Targets) == 0
+	return all || t.named[addr] || t.selector != nil && t.selector.Matches(set)
 }
 
 // checkSelector adds an error if the selector is valid and selects nothing.
-func (s *survey) checkSelector(picked int) {
-	if s.selector != nil && picked == 0 {
-		s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "No such resource",
-			Detail: fmt.Sprintf("No resource of this namespace has the labels %s.", s.selector), Attribute: "spec.selector"})
+func (t *targets) checkSelector(picked int) {
+	if t.selector != nil && picked == 0 {
+		t.fail("No such resource", "spec.selector", fmt.Sprintf("No resource of this namespace has the labels %s.", t.selector))
 	}
 }
 
@@ -50,33 +66,33 @@ const fieldReplace = "spec.replace"
 // maxSuggested is the number of errors up to which addresses suggests similar names.
 const maxSuggested = 10
 
-func (s *survey) addresses(field string, texts []string) []lang.Address {
+func (t *targets) addresses(field string, texts []string) []lang.Address {
 	var out []lang.Address
 	for i, text := range texts {
 		addr, err := lang.ParseTarget(text)
 		if err == nil && addr.Mode == lang.ModeModule {
-			within := s.within(addr)
-			if out = append(out, within...); len(within) > 0 || s.hasModule(addr.CalledPath()) {
+			within := t.within(addr)
+			if out = append(out, within...); len(within) > 0 || t.hasModule(addr.CalledPath()) {
 				continue
 			}
 			err = fmt.Errorf("there is no %s in this namespace", addr)
-		} else if set := s.setAt(addr); err == nil && set != nil {
+		} else if set := t.setAt(addr); err == nil && set != nil {
 			if field != fieldReplace {
-				out = append(out, s.withLeaving(addr)...)
+				out = append(out, t.withLeaving(addr)...)
 				continue
 			}
 			err = fmt.Errorf("%s is a ResourceSet; name the instances to replace", addr)
 			if set.Len() > 0 {
 				err = fmt.Errorf("%w, such as %s", err, addr.Instance(set.Key(0)))
 			}
-		} else if err == nil && !s.exists(addr) {
-			if of, key, ok := addr.Set(); ok && s.setAt(of) != nil {
-				err = s.setAt(of).Missing(key)
+		} else if err == nil && !t.exists(addr) {
+			if of, key, ok := addr.Set(); ok && t.setAt(of) != nil {
+				err = t.setAt(of).Missing(key)
 			} else {
-				others := s.knownAddresses(addr)
+				others := t.knownAddresses(addr)
 				// The search for a similar name takes a while in a large namespace.
-				if len(s.diags) < maxSuggested {
-					if near := suggest.Nearest(addr.Name, s.names(addr)); near != "" {
+				if len(t.diags) < maxSuggested {
+					if near := suggest.Nearest(addr.Name, t.names(addr)); near != "" {
 						others = fmt.Sprintf("; did you mean %q?", near)
 					}
 				}
@@ -84,28 +100,10 @@ func (s *survey) addresses(field string, texts []string) []lang.Address {
 			}
 		}
 		if err != nil {
-			s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "No such resource", Detail: err.Error(), Attribute: fmt.Sprintf("%s[%d]", field, i)})
+			t.fail("No such resource", fmt.Sprintf("%s[%d]", field, i), err.Error())
 			continue
 		}
 		out = append(out, addr)
-	}
-	return out
-}
-
-// within returns the addresses of the objects in a module, also of those that leave it.
-func (s *survey) within(module lang.Address) (out []lang.Address) {
-	if s.outline != nil {
-		for _, n := range s.outline.view.Nodes {
-			if n.Object != nil && n.Object.Instance != nil && module.Covers(n.Object.Address()) {
-				out = append(out, n.Object.Address())
-			}
-		}
-		return out
-	}
-	for _, n := range s.nodes {
-		if module.Covers(n.Address) {
-			out = append(out, n.Address)
-		}
 	}
 	return out
 }

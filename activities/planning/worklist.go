@@ -57,19 +57,19 @@ type worklist struct {
 
 // newWorklist returns the worklist for the changes that a survey stored.
 func newWorklist(ctx context.Context, pr *proposal) (*worklist, error) {
-	s, err := pr.outlined(ctx, pr.plan)
+	s, err := pr.newSurvey(ctx, pr.plan)
 	if err != nil {
 		return nil, err
 	}
-	if len(s.diags) > 0 || !s.outline.complete() {
+	if len(s.diags) > 0 || !s.complete() {
 		return nil, errObjectChanged // another survey reports the problem
 	}
-	if err := s.outlineScope(); err != nil {
+	if err := s.selectMembers(ctx); err != nil {
 		return nil, err
 	}
-	o := s.outline
+	o := s.visits
 	o.linkMembers()
-	n := len(o.view.Nodes)
+	n := len(o.Nodes)
 	w := &worklist{pr: pr, survey: s, row: make([]int32, n), waiting: make([]int32, n), users: make([]int32, n), reached: make([]bool, n), failed: make([]bool, n), edited: make([]bool, n), before: map[int][]int32{}}
 	for i := range w.row {
 		w.row[i] = -1
@@ -87,7 +87,7 @@ func newWorklist(ctx context.Context, pr *proposal) (*worklist, error) {
 		}
 		w.slots = append(w.slots, slot)
 	}
-	for i, node := range o.view.Nodes {
+	for i, node := range o.Nodes {
 		if o.member[i] && node.Object.Mode == v1alpha1.ModeEphemeral && o.changed(i) {
 			w.reached[i] = true
 			roots = append(roots, i)
@@ -103,7 +103,7 @@ func newWorklist(ctx context.Context, pr *proposal) (*worklist, error) {
 			if o.closure[d] {
 				w.waiting[i]++
 				w.users[d]++
-				if o.view.Nodes[i].Object.Mode == v1alpha1.ModeEphemeral {
+				if o.Nodes[i].Object.Mode == v1alpha1.ModeEphemeral {
 					w.users[d]++
 				}
 			}
@@ -122,8 +122,8 @@ func (w *worklist) slotOf(address string) int {
 	if err != nil {
 		return -1
 	}
-	i, ok := w.survey.outline.view.Slot(addr)
-	if !ok || !w.survey.outline.member[i] {
+	i, ok := w.survey.Slot(addr)
+	if !ok || !w.survey.member[i] {
 		return -1
 	}
 	return i
@@ -185,11 +185,11 @@ func (w *worklist) Fail(item int) []int {
 
 // proceed decides about the objects whose dependencies are settled.
 func (w *worklist) proceed() {
-	o := w.survey.outline
+	o := w.survey.visits
 	for len(w.arrived) > 0 {
 		i := w.arrived[len(w.arrived)-1]
 		w.arrived = w.arrived[:len(w.arrived)-1]
-		mode := o.view.Nodes[i].Object.Mode
+		mode := o.Nodes[i].Object.Mode
 		switch {
 		case w.row[i] >= 0 && !w.failed[i]:
 			w.ready = append(w.ready, int(w.row[i]))
@@ -206,11 +206,11 @@ func (w *worklist) proceed() {
 
 // settle records that the object needs no more work, and updates its dependants.
 func (w *worklist) settle(i int) {
-	o := w.survey.outline
+	o := w.survey.visits
 	w.unsettled--
 	var e *expected
 	if w.row[i] >= 0 && !w.failed[i] {
-		e = w.pr.expectedOf(o.view.Nodes[i].Object.Address())
+		e = w.pr.expectedOf(o.Nodes[i].Object.Address())
 	}
 	for _, d := range o.dependants.Of(i) {
 		if !o.closure[d] {
@@ -227,29 +227,29 @@ func (w *worklist) settle(i int) {
 
 // release drops the results that no object will read after object i is settled.
 func (w *worklist) release(i int) {
-	o := w.survey.outline
+	o := w.survey.visits
 	if w.users[i] == 0 {
-		w.pr.release(o.view.Nodes[i].Object.Address())
+		w.pr.release(o.Nodes[i].Object.Address())
 	}
 	for _, d := range o.depends.Of(i) {
 		if !o.closure[d] {
 			continue
 		}
 		if w.users[d]--; w.users[d] == 0 {
-			w.pr.release(o.view.Nodes[d].Object.Address())
+			w.pr.release(o.Nodes[d].Object.Address())
 		}
 	}
 }
 
 // reaches reports whether the plan must visit object d because of object i. e is the result of i; nil if i has no change.
 func (w *worklist) reaches(d, i int, e *expected) bool {
-	o := w.survey.outline
+	o := w.survey.visits
 	switch {
-	case o.view.Nodes[i].Object.Mode == v1alpha1.ModeEphemeral:
+	case o.Nodes[i].Object.Mode == v1alpha1.ModeEphemeral:
 		return w.reached[i]
 	case e == nil:
 		return false
-	case o.view.Nodes[d].Object.Mode == v1alpha1.ModeEphemeral:
+	case o.Nodes[d].Object.Mode == v1alpha1.ModeEphemeral:
 		return e.affectsReferrers("") // lifecycle.dependsOn of an ephemeral resource delays its opening
 	}
 	for _, ref := range o.values(d) {
@@ -263,7 +263,7 @@ func (w *worklist) reaches(d, i int, e *expected) bool {
 // link sets the dependencies of a change, which the worklist may have added after the survey stored the change. As in
 // Terraform, a change waits for others also through unchanged instances.
 func (w *worklist) link(c *ledger.Change) {
-	o, i := w.survey.outline, w.slots[c.Index]
+	o, i := w.survey.visits, w.slots[c.Index]
 	if i < 0 {
 		return
 	}
@@ -273,7 +273,7 @@ func (w *worklist) link(c *ledger.Change) {
 	if c.Mode != v1alpha1.ModeData {
 		return
 	}
-	own := o.view.Nodes[i].Object.DependsOn
+	own := o.Nodes[i].Object.DependsOn
 	awaits := func(d int32) {
 		inherited := !slices.Contains(own, d) && slices.Contains(o.dependencies(i), d)
 		if row := w.row[d]; row >= 0 && !inherited && !slices.Contains(c.ReadAfter, row) {
@@ -313,7 +313,7 @@ func (w *worklist) changesBefore(i int) []int32 {
 			out = append(out, row)
 		}
 	}
-	o := w.survey.outline
+	o := w.survey.visits
 	for _, d := range o.depends.Of(i) {
 		switch {
 		case w.row[d] >= 0:
@@ -330,45 +330,39 @@ func (w *worklist) changesBefore(i int) []int32 {
 
 // visit loads the objects of a batch and adds a change for each. ok is false if the requester may not read one of them.
 func (w *worklist) visit(ctx context.Context, batch []int) (ok bool, err error) {
-	pr, o := w.pr, w.survey.outline
+	pr, o := w.pr, w.survey.visits
 	fair.Lock(ctx, &w.mu)
 	for _, i := range batch {
 		if w.edited[i] = !w.unedited(i); w.edited[i] && pr.restarts() {
 			w.mu.Unlock()
-			return false, fmt.Errorf("%s: %w", o.view.Nodes[i].Object.Address(), errObjectChanged)
+			return false, fmt.Errorf("%s: %w", o.Nodes[i].Object.Address(), errObjectChanged)
 		}
 	}
-	slots := o.withDependencies(batch)
+	slots := o.withDependencies(slices.Sorted(slices.Values(batch)))
 	w.mu.Unlock()
-	slices.Sort(slots)
-	s := *w.survey
-	if s.nodes, err = pr.loadNodes(ctx, pr.plan, o.view, slots, tolerance(!pr.restarts())); err != nil {
+	nodes, err := pr.loadNodes(ctx, pr.plan, o.View, slots, tolerance(!pr.restarts()))
+	if err != nil {
 		return false, changedIfOutdated(err)
 	}
 	fair.Lock(ctx, &w.mu)
 	defer w.mu.Unlock()
-	s.member = make([]bool, len(s.nodes))
-	visited := make([]int, 0, len(batch))
-	for k, n := range s.nodes {
-		if err := n.configure(o.configs); err != nil {
-			return false, err
-		}
-		w.edited[n.slot] = w.edited[n.slot] || n.edited
-		n.createsFirst = o.createsFirst[n.slot] && n.Mode == v1alpha1.ModeManaged
-		if s.member[k] = o.member[n.slot]; slices.Contains(batch, n.slot) {
-			visited = append(visited, k)
-		}
+	s := *w.survey
+	if err := s.turnTo(nodes); err != nil {
+		return false, err
 	}
-	s.indexAddresses()
+	for _, n := range nodes {
+		w.edited[n.slot] = w.edited[n.slot] || n.edited
+	}
+	visited := make([]int, len(batch)) // the nodes of the batch come first
+	for k := range batch {
+		visited[k] = k
+	}
 	missing, err := checkReads(ctx, pr.Sources, pr.plan, &s, visited)
 	if err != nil || diag.HasErrors(missing) {
 		w.missing = append(w.missing, missing...)
 		return false, err
 	}
-	added := s.changes(visited)[:len(visited)] // a deposed instance that another plan just left is for the next plan
-	for k, c := range added {
-		c.Index = int32(len(w.slots) + k)
-	}
+	added := s.addedChanges(visited, int32(len(w.slots)))
 	if err := pr.Ledger.AddChanges(ctx, pr.plan.UID, added); err != nil {
 		return false, err
 	}
@@ -394,8 +388,8 @@ func (w *worklist) isEdited(c *ledger.Change) bool {
 
 // unedited reports whether an object is unchanged since the survey left it out: it is applied, and was not edited.
 func (w *worklist) unedited(i int) bool {
-	o := w.survey.outline
-	object, rec := o.view.Nodes[i].Object, o.record(i)
+	o := w.survey.visits
+	object, rec := o.Nodes[i].Object, o.record(i)
 	return object.Mode == v1alpha1.ModeManaged && o.wanted(i) && rec.Exists && rec.Generation == object.Generation
 }
 

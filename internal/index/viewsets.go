@@ -22,6 +22,17 @@ func (v *View) SetOf(a lang.Address) *ViewSet {
 	return v.sets[a]
 }
 
+// Hiding returns the addresses of sets that an object has, too, unless it is marked for deletion.
+func (v *View) Hiding() (out []lang.Address) {
+	for addr := range v.sets {
+		if i, ok := v.Slot(addr); ok && !v.Nodes[i].Object.Has(Deleting) {
+			out = append(out, addr)
+		}
+	}
+	slices.SortFunc(out, lang.Address.Compare)
+	return out
+}
+
 // ViewSet is a ResourceSet in a view.
 type ViewSet struct {
 	*resourceset.Set
@@ -68,7 +79,7 @@ func (v *View) ExpandReferences() {
 	v.findLeaving()
 	members, leaving := map[int32][]int32{}, map[int32][]int32{}
 	for addr, s := range v.sets {
-		if i, ok := v.find(addr); ok && v.Nodes[i].Object == nil {
+		if i, ok := v.find(addr); ok {
 			members[i], leaving[i] = s.Slots, s.Leaving
 		}
 	}
