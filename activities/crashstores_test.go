@@ -4,9 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"iter"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/hykube/hykube/activities/activitiestest"
@@ -24,16 +21,6 @@ import (
 type crashObjects struct {
 	activitiestest.FakeObjects
 	scenario *crashScenario
-}
-
-func (o crashObjects) List(_ context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
-	return func(yield func(*unstructured.Unstructured, error) bool) {
-		for _, key := range slices.Sorted(maps.Keys(o.World.Stored)) {
-			if strings.HasPrefix(key, namespace+":") && !yield(o.World.Stored[key].DeepCopy(), o.scenario.injector.alive()) {
-				return
-			}
-		}
-	}
 }
 
 func (o crashObjects) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {

@@ -3,7 +3,6 @@ package activitiestest
 import (
 	"context"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -22,17 +21,8 @@ func (o FakeObjects) Key(ref v1alpha1.ObjectReference) string {
 	return ref.Namespace + ":" + ref.Kind + "/" + ref.Name
 }
 
-func (o FakeObjects) List(_ context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
-	return func(yield func(*unstructured.Unstructured, error) bool) {
-		for _, obj := range o.listed(namespace) { // the caller may read other objects meanwhile
-			if !yield(obj, nil) {
-				return
-			}
-		}
-	}
-}
-
-func (o FakeObjects) listed(namespace string) (list []*unstructured.Unstructured) {
+// List returns the objects of a namespace, sorted.
+func (o FakeObjects) List(namespace string) (list []*unstructured.Unstructured) {
 	o.World.Mu.Lock()
 	defer o.World.Mu.Unlock()
 	for _, key := range slices.Sorted(maps.Keys(o.World.Stored)) {

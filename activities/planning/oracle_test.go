@@ -1,13 +1,13 @@
 package planning
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/hykube/hykube/activities/activitiestest"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/graph"
@@ -15,7 +15,6 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/shell"
-	"github.com/hykube/hykube/internal/store"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -45,14 +44,7 @@ func allOf(t *testing.T, a *Planner, po *v1alpha1.Plan) *oracle {
 		records[rec.Object.UID] = rec
 	}
 	var nodes []*node
-	for obj, err := range a.Objects.List(t.Context(), po.Namespace) {
-		if problem, ok := errors.AsType[*store.SetError](err); ok {
-			s.diags = append(s.diags, unknownInstances(problem.Kind, map[string]string{problem.Name: problem.Problem})...)
-			return o
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, obj := range a.Objects.(activitiestest.FakeObjects).List(po.Namespace) {
 		r, err := resource.Of(obj, a.Catalog)
 		if err != nil {
 			s.diags = append(s.diags, notReady(obj, err))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/lang"
-	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
@@ -34,7 +32,10 @@ func (a *Planner) withOverlay(ctx context.Context, po *v1alpha1.Plan) (*Planner,
 	if !po.Spec.Speculative {
 		return a, nil
 	}
-	o := &overlay{objects: a.Objects, configs: a.Configs, documents: map[objectKey]*document{}, sets: map[types.UID]*resourceset.Set{}, modules: map[types.UID]*overlaidModule{}, ledger: a.Ledger, recordedSets: a.Sets}
+	o := &overlay{
+		objects: a.Objects, configs: a.Configs, documents: map[objectKey]*document{}, recordedSets: a.Sets,
+		sets: map[types.UID]*resourceset.Set{}, modules: map[types.UID]*overlaidModule{},
+	}
 	for d, err := range a.Ledger.Documents(ctx, po.UID) {
 		if err != nil {
 			return nil, err
@@ -78,7 +79,6 @@ type overlay struct {
 	sets map[types.UID]*resourceset.Set
 	// modules holds the Modules of the documents, and those whose files the documents change, by UID.
 	modules map[types.UID]*overlaidModule
-	ledger  *ledger.Ledger
 	// recordedSets finds the recorded ResourceSets; nil finds none.
 	recordedSets scope.Sets
 }
@@ -102,49 +102,8 @@ type document struct {
 	foreign bool
 }
 
-// List implements store.Objects. New objects come after the recorded ones.
-func (o *overlay) List(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
-	return func(yield func(*unstructured.Unstructured, error) bool) {
-		seen := map[objectKey]bool{}
-		for u, err := range o.objects.List(ctx, namespace) {
-			if err == nil && v1alpha1.IsVirtualName(u.GetName()) {
-				if _, set, _, _ := resourceset.InstanceOf(u); set == "" || o.replaces(u) {
-					continue
-				}
-			} else if err == nil {
-				at := objectKeyOf(u)
-				if doc := o.documents[at]; doc != nil {
-					seen[at] = true
-					if doc.gone {
-						continue
-					}
-					u = doc.object.DeepCopy()
-				}
-			}
-			if !yield(u, err) || err != nil {
-				return
-			}
-		}
-		for _, doc := range o.order {
-			at := objectKeyOf(doc.object)
-			_, resource := v1alpha1.ProviderOfGroup(at.group)
-			if !resource || doc.gone || seen[at] || namespace != "" && at.namespace != namespace {
-				continue
-			}
-			if !yield(doc.object.DeepCopy(), nil) {
-				return
-			}
-		}
-		for u, err := range o.listInstances(ctx, namespace) {
-			if !yield(u, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// applyTo puts the documents of a namespace onto its entries in the index, as List does. It returns an error for each whose
-// provider is not ready.
+// applyTo puts the documents of a namespace onto its entries in the index. New objects come after the recorded ones. It
+// returns an error for each document whose provider is not ready.
 func (o *overlay) applyTo(view *index.View, namespace string) (unready diag.Diagnostics) {
 	for _, doc := range o.order {
 		at := objectKeyOf(doc.object)

@@ -48,10 +48,26 @@ func view(w *activitiestest.World, docs ...ledger.Document) *Planner {
 	return a
 }
 
-func listed(t *testing.T, o store.Objects, namespace string) []string {
+// listed lists the objects that a planner sees in a namespace.
+func listed(t *testing.T, w *activitiestest.World, a *Planner, namespace string) []string {
 	t.Helper()
+	po := w.Plan()
+	po.Namespace = namespace
+	view, unready, err := a.view(t.Context(), po)
+	if err != nil || len(unready) > 0 {
+		t.Fatal(err, unready)
+	}
+	o := newOutline(view, po, a.ProviderConfigs(t.Context(), po), a.Catalog, nil)
+	var slots []int
+	for i, n := range o.Nodes {
+		if n.Object != nil {
+			slots = append(slots, i)
+		}
+	}
+	slices.SortFunc(slots, o.before)
 	var out []string
-	for u, err := range o.List(t.Context(), namespace) {
+	for _, i := range slots {
+		u, err := a.Objects.Get(t.Context(), o.Nodes[i].Object.Ref(namespace))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,17 +107,12 @@ func TestOverlayOfObjects(t *testing.T) {
 		uploaded(t, `{"apiVersion":"test.hykube.io/v1","kind":"test-thing","metadata":{"name":"left","namespace":"team","finalizers":["hykube.io/state"]},"spec":{}}`, pruned),
 		uploaded(t, `{"apiVersion":"test.hykube.io/v1","kind":"test-thing","metadata":{"name":"never","namespace":"team"},"spec":{}}`, pruned),
 	)
-	if d := cmp.Diff([]string{"team/changed=file", "team/kept=recorded", "team/left deleted", "team/new=file"}, listed(t, a.Objects, "team")); d != "" {
+	if d := cmp.Diff([]string{"team/changed=file", "team/kept=recorded", "team/left deleted", "team/new=file"}, listed(t, w, a, "team")); d != "" {
 		t.Errorf("objects (-want +got):\n%s", d)
 	}
-	if got := listed(t, a.Objects, "other"); !slices.Equal(got, []string{"other/far=file"}) {
+	if got := listed(t, w, a, "other"); !slices.Equal(got, []string{"other/far=file"}) {
 		t.Errorf("objects of another namespace: %v", got)
 	}
-	// The first element ends a loop that breaks: no further object is read.
-	for range a.Objects.List(t.Context(), "team") {
-		break
-	}
-
 	ref := func(name, uid string) v1alpha1.ObjectReference {
 		r := v1alpha1.ObjectReference{APIVersion: "test.hykube.io/v1", Kind: "test-thing", Namespace: "team", Name: name}
 		if uid != "" {

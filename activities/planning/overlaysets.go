@@ -3,9 +3,6 @@ package planning
 import (
 	"context"
 	"errors"
-	"fmt"
-	"iter"
-	"maps"
 	"slices"
 	"strings"
 
@@ -46,7 +43,7 @@ func (o *overlay) expand(ctx context.Context, x *index.Index, namespace string) 
 			return err
 		}
 	}
-	if x == nil || !slices.ContainsFunc(o.order, func(d *document) bool { return objectKeyOf(d.object).kind == kindConfigMap }) {
+	if !slices.ContainsFunc(o.order, func(d *document) bool { return objectKeyOf(d.object).kind == kindConfigMap }) {
 		return nil
 	}
 	return errors.Join(o.expandRecordedSets(ctx, x, namespace), o.expandRecordedModules(ctx, x, namespace))
@@ -99,9 +96,6 @@ func (o *overlay) expandModule(ctx context.Context, x *index.Index, obj *v1alpha
 	data, err := o.source(ctx, obj.Namespace, obj.Spec.Source.ConfigMap)
 	if err != nil {
 		return err
-	}
-	if x == nil {
-		return fmt.Errorf("plan the Module %q: the server has no index of its objects", obj.Name)
 	}
 	m, err := x.ExpandModule(ctx, obj, data)
 	o.modules[obj.UID] = &overlaidModule{m, obj.UID, obj.Namespace, obj.Name}
@@ -269,97 +263,6 @@ func (o *overlay) leaving(recorded *unstructured.Unstructured) *unstructured.Uns
 	u := resourceset.Leaving(of, ref)
 	u.Object["status"] = recorded.Object["status"]
 	return u
-}
-
-// recordedInstances reads the recorded instances of the overlay's sets. It returns the statuses of those that stay, and by
-// the UID of the set those with infrastructure that leave it.
-func (o *overlay) recordedInstances(ctx context.Context, namespace string) (status map[types.UID]any, left map[types.UID][]*unstructured.Unstructured, err error) {
-	status, left = map[types.UID]any{}, map[types.UID][]*unstructured.Unstructured{}
-	for u, err := range o.objects.List(ctx, namespace) {
-		if err != nil {
-			return nil, nil, err
-		}
-		_, _, setUID, ok := resourceset.InstanceOf(u)
-		if !ok || !o.has(setUID) {
-			continue
-		}
-		ref := v1alpha1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: namespace, Name: u.GetName(), UID: u.GetUID()}
-		if own := o.ownObject(ref); own != nil && own.GetUID() == u.GetUID() {
-			status[u.GetUID()] = u.Object["status"]
-			continue
-		}
-		rec, err := o.ledger.Instance(ctx, ref)
-		if err != nil {
-			return nil, nil, err
-		}
-		if rec.Living() || rec.Intent != nil {
-			left[setUID] = append(left[setUID], o.leaving(u))
-		}
-	}
-	return status, left, nil
-}
-
-// listInstances returns the instances of the overlay's sets, and then those with infrastructure that leave them.
-func (o *overlay) listInstances(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
-	return func(yield func(*unstructured.Unstructured, error) bool) {
-		if len(o.sets)+len(o.modules) == 0 {
-			return
-		}
-		status, left, err := o.recordedInstances(ctx, namespace)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		sets, err := o.setsOf(namespace)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		for _, set := range sets {
-			for i := range set.Len() {
-				u := set.Object(set.Key(i))
-				if s, ok := status[u.GetUID()]; ok {
-					u.Object["status"] = s
-				}
-				if !yield(u, nil) {
-					return
-				}
-			}
-		}
-		for _, uid := range slices.Sorted(maps.Keys(left)) {
-			for _, u := range left[uid] {
-				if !yield(u, nil) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// setsOf returns the overlay's ResourceSets and blocks of a namespace, sorted. It returns an error if the instances of one are not
-// known.
-func (o *overlay) setsOf(namespace string) (out []*resourceset.Set, err error) {
-	for _, s := range o.sets {
-		if s != nil && s.Namespace == namespace {
-			out = append(out, s)
-		}
-	}
-	slices.SortFunc(out, func(a, b *resourceset.Set) int { return strings.Compare(a.Name, b.Name) })
-	for _, s := range out {
-		if s.Problem != "" {
-			return nil, &store.SetError{Kind: kindSet, Name: s.Name, Problem: s.Problem}
-		}
-	}
-	for _, m := range o.modulesOf(namespace) {
-		if m.Module == nil {
-			continue
-		}
-		if m.Problem != "" {
-			return nil, &store.SetError{Kind: kindModule, Name: m.name, Problem: m.Problem}
-		}
-		out = append(out, m.Sets...)
-	}
-	return out, nil
 }
 
 // modulesOf returns the overlay's Modules of a namespace, sorted.

@@ -268,14 +268,9 @@ func (ev *consoleEvaluator) names(ctx context.Context, of lang.Address) ([]strin
 			return nil, err
 		}
 	}
-	var names []string
-	for obj, err := range ev.Objects.List(ctx, ev.Home) {
-		if err != nil {
-			return nil, err
-		}
-		if obj.GetKind() == of.Kind() {
-			names = append(names, obj.GetName())
-		}
+	view, err := ev.Index.View(ctx, ev.Home)
+	if err != nil {
+		return nil, err
 	}
-	return names, nil
+	return view.Names(of.Mode, of.Type), nil
 }

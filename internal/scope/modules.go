@@ -65,7 +65,7 @@ func (s *Scope) moduleOf(ctx context.Context, addr lang.Address) (*resourceset.M
 	case m == nil:
 		return nil, &AbsentError{fmt.Sprintf("there is no Module %q in the namespace %q", name, namespace)}
 	case m.Problem != "":
-		return nil, &AbsentError{(&store.SetError{Kind: "Module", Name: name, Problem: m.Problem}).Error()}
+		return nil, unknownInstances("Module", name)
 	}
 	return m, nil
 }

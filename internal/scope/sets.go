@@ -10,7 +10,6 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/schema"
-	"github.com/hykube/hykube/internal/store"
 )
 
 // This file finds the values of ResourceSets for expressions.
@@ -34,6 +33,12 @@ func SetAt(ctx context.Context, a *Sources, namespace string, addr lang.Address)
 	return nil, nil
 }
 
+// unknownInstances returns the error for a ResourceSet or a Module whose instances are not known. It omits the problem, which
+// may quote the files of a Module and the values in them: not everybody who reads the text may read these.
+func unknownInstances(kind, name string) error {
+	return &AbsentError{fmt.Sprintf("the instances of the %s %q are not known: the condition Ready of that object says why", kind, name)}
+}
+
 // set returns the value of a whole set: a tuple of the instances with spec.count, or an object with spec.forEach. ok is
 // false if no set has the address.
 func (s *Scope) set(ctx context.Context, addr lang.Address) (v cty.Value, ok bool, err error) {
@@ -42,7 +47,7 @@ func (s *Scope) set(ctx context.Context, addr lang.Address) (v cty.Value, ok boo
 		return cty.NilVal, false, err
 	}
 	if set.Problem != "" {
-		return cty.NilVal, false, &AbsentError{(&store.SetError{Kind: "ResourceSet", Name: set.Name, Problem: set.Problem}).Error()}
+		return cty.NilVal, false, unknownInstances("ResourceSet", set.Name)
 	}
 	items := make([]cty.Value, 0, set.Len())
 	attrs := make(map[string]cty.Value, set.Len())

@@ -76,7 +76,7 @@ type Sources struct {
 	Ledger   *ledger.Ledger
 	// Processes are this process and the others that write to Ledger. It is required to apply plans.
 	Processes ledger.Processes
-	// Index makes plans independent of the number of objects; nil makes each plan read all objects of its namespace.
+	// Index knows the objects of all namespaces, and which of them a plan visits.
 	Index *index.Index
 	// Sessions configures the providers.
 	Sessions *session.Pool

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 
@@ -40,9 +39,6 @@ func IsFailed(err error) bool {
 
 // Objects accesses the objects of the dynamic kinds.
 type Objects interface {
-	// List returns all resources of a namespace, of all kinds, and then the instances of its ResourceSets. It returns a
-	// *SetError if the instances of a set are not known.
-	List(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error]
 	// Get returns one object, or an instance of a ResourceSet. It returns ErrGone if there is none with the reference's
 	// UID. An empty UID matches any object. The caller must not change spec and lifecycle of the result.
 	Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error)
@@ -172,14 +168,6 @@ type Users interface {
 	// Current returns a user whom a plan or a policy names with the groups that he has now. It returns false, and a user
 	// without groups, if the server knows that the user is gone.
 	Current(who v1alpha1.Identity) (v1alpha1.Identity, bool)
-}
-
-// SetError is the error for a ResourceSet or a Module whose instances are not known. Its text omits the Problem, which may quote the
-// files of a Module and the values in them: not everybody who reads the text may read these.
-type SetError struct{ Kind, Name, Problem string }
-
-func (e *SetError) Error() string {
-	return fmt.Sprintf("the instances of the %s %q are not known: the condition Ready of that object says why", e.Kind, e.Name)
 }
 
 // IgnoreGone returns nil if err is ErrGone, else err.

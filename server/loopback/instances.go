@@ -117,54 +117,6 @@ func setStatus(u *unstructured.Unstructured, stored json.RawMessage) error {
 	return nil
 }
 
-// listInstances returns the instances of all ResourceSets and Modules of a namespace.
-func (o *Objects) listInstances(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
-	return func(yield func(*unstructured.Unstructured, error) bool) {
-		if o.Index == nil {
-			return
-		}
-		sets, err := o.Index.Sets(ctx, namespace, "")
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		for _, s := range sets {
-			if s.Problem != "" {
-				yield(nil, &store.SetError{Kind: "ResourceSet", Name: s.Name, Problem: s.Problem})
-				return
-			}
-			for u, err := range o.instancesOf(ctx, s, slices.Concat(s.Instances, s.Leaving)) {
-				if !yield(u, err) || err != nil {
-					return
-				}
-			}
-		}
-		o.listOfModules(ctx, namespace, yield)
-	}
-}
-
-// listOfModules yields the instances of all Modules of a namespace.
-func (o *Objects) listOfModules(ctx context.Context, namespace string, yield func(*unstructured.Unstructured, error) bool) {
-	modules, err := o.Index.Modules(ctx, namespace, "")
-	if err != nil {
-		yield(nil, err)
-		return
-	}
-	for _, m := range modules {
-		if m.Problem != "" {
-			yield(nil, &store.SetError{Kind: "Module", Name: m.Name, Problem: m.Problem})
-			return
-		}
-		for _, n := range slices.Concat(m.Instances, m.Leaving) {
-			found := index.Found{Object: n.Object, Record: n.Record, In: m.BlockSet(n.Object.Ref(namespace))}
-			u, err := o.withStatus(ctx, namespace, found)
-			if !yield(u, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
 // instancesOf returns instances of a set with their statuses.
 func (o *Objects) instancesOf(ctx context.Context, s index.SetInstances, instances []index.Node) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,25 +40,6 @@ type Objects struct {
 	Client rest.Interface
 	// Events records what happens to resources; nil records nothing.
 	Events *events.Recorder
-}
-
-// List implements store.Objects. It also returns objects of providers that are not ready, so that a plan fails because
-// of them instead of ignoring them.
-func (o *Objects) List(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
-	return func(yield func(*unstructured.Unstructured, error) bool) {
-		for _, name := range o.Kinds.Providers() {
-			for obj, err := range o.Stored.List(ctx, v1alpha1.ProviderGroup(name), namespace) {
-				if !yield(obj, err) || err != nil {
-					return
-				}
-			}
-		}
-		for obj, err := range o.listInstances(ctx, namespace) {
-			if !yield(obj, err) || err != nil {
-				return
-			}
-		}
-	}
 }
 
 // Get implements store.Objects.
