@@ -79,43 +79,6 @@ func same(a, b cty.Value) bool {
 	return a.IsWhollyKnown()
 }
 
-// expect makes the planned value of a resource available to its dependants.
-func (pr *proposal) expect(c *ledger.Change, addr lang.Address, e *expected) {
-	if c.Deposed != "" {
-		return
-	}
-	e.action = c.Action
-	switch c.Action {
-	case v1alpha1.ActionNoOp, v1alpha1.ActionUpdate, v1alpha1.ActionRead:
-		e.all = c.Importing != nil || c.PreviousAddress != ""
-	default:
-		e.all = true
-	}
-	pr.mu.Lock()
-	defer pr.mu.Unlock()
-	pr.expected[addr] = e
-}
-
-// expectedOf returns the result of a resource that the plan has planned, or nil.
-func (pr *proposal) expectedOf(addr lang.Address) *expected {
-	pr.mu.Lock()
-	defer pr.mu.Unlock()
-	return pr.expected[addr]
-}
-
-// released takes the place of each result that no other resource of the plan will read. Its value is unknown: a read that
-// should not happen must not find the recorded value, which the plan may change.
-var released = &expected{all: true, planned: cty.DynamicVal}
-
-// release drops the result of a resource that no other resource of the plan will read.
-func (pr *proposal) release(addr lang.Address) {
-	pr.mu.Lock()
-	defer pr.mu.Unlock()
-	if pr.expected[addr] != nil {
-		pr.expected[addr] = released
-	}
-}
-
 // releasing returns the changes of a plan in dependency order. It drops the result of each change after all changes that
 // depend on it were planned.
 type releasing struct {

@@ -3,6 +3,7 @@ package planning
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/lang"
@@ -30,7 +31,7 @@ func (pr *proposal) warnOtherManagers(ctx context.Context, c *ledger.Change, r *
 	}
 	unchanged := c.Read && len(c.Drift) == 0 && !c.Reconfigured && state.IdentityText() == ""
 	key := sharedID{r.Address.Type, state.ID(), state.Configuration}
-	if unchanged && pr.isShared(key) {
+	if unchanged && pr.sharedIDs.has(key) {
 		return nil
 	}
 	var other *query.Owner
@@ -40,7 +41,7 @@ func (pr *proposal) warnOtherManagers(ctx context.Context, c *ledger.Change, r *
 			return err
 		}
 		if unchanged && sharing.Proves(own) {
-			pr.noteShared(key)
+			pr.sharedIDs.note(key)
 			return nil
 		}
 		if other != nil {
@@ -84,14 +85,23 @@ func (pr *proposal) managesToo(ctx context.Context, r *resource.Resource, state 
 	return query.SameAccount(ctx, pr.Sources, r.Entry, pr.plan.Namespace, l.ConfigName(), own.Object.Namespace, own.Config)
 }
 
-func (pr *proposal) isShared(key sharedID) bool {
-	pr.mu.Lock()
-	defer pr.mu.Unlock()
-	return pr.sharedIDs[key]
+// sharedIDs holds the IDs that are known to name several resources.
+type sharedIDs struct {
+	mu    sync.Mutex
+	known map[sharedID]bool
 }
 
-func (pr *proposal) noteShared(key sharedID) {
-	pr.mu.Lock()
-	defer pr.mu.Unlock()
-	pr.sharedIDs[key] = true
+func (s *sharedIDs) has(key sharedID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known[key]
+}
+
+func (s *sharedIDs) note(key sharedID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known == nil {
+		s.known = map[sharedID]bool{}
+	}
+	s.known[key] = true
 }

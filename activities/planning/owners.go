@@ -224,14 +224,11 @@ func (pr *proposal) describeOther(ctx context.Context, other changes.OtherOwner)
 
 // forgets reports whether the plan lets an object forget its infrastructure.
 func (pr *proposal) forgets(ctx context.Context, object v1alpha1.ObjectReference) (bool, error) {
-	pr.mu.Lock()
-	i := slices.IndexFunc(pr.all, func(c changes.Brief) bool { return c.Object.UID == object.UID && c.Deposed == "" })
-	deleting := i >= 0 && pr.all[i].Deleting
-	pr.mu.Unlock()
+	i, deleting := pr.deletionOf(object.UID)
 	if !deleting {
 		return false, nil
 	}
-	c, err := pr.Ledger.Change(ctx, pr.plan.UID, int32(i))
+	c, err := pr.Ledger.Change(ctx, pr.plan.UID, i)
 	if err != nil {
 		return false, err
 	}

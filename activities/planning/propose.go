@@ -80,9 +80,9 @@ func (a *Planner) Propose(ctx context.Context, in workflows.Propose) (result wor
 type proposal struct {
 	*Planner
 	plan *v1alpha1.Plan
-	// all holds the briefs of the plan's changes; mu guards it until all are planned. The dependencies of a change are
-	// planned before it. worklist adds further ones; it is nil if the survey stored all.
-	all      []changes.Brief
+	// The dependencies of a change are planned before it. worklist adds further changes; it is nil if the survey stored all.
+	briefs
+	results
 	worklist *worklist
 	// restartUntil is the time until which an object that changed since the survey causes another survey.
 	restartUntil time.Time
@@ -108,8 +108,6 @@ type proposal struct {
 	writers map[writtenConfig][]v1alpha1.Contributor
 
 	mu sync.Mutex
-	// expected holds the result of each planned resource, for the resources that refer to it.
-	expected map[lang.Address]*expected
 	// accounts holds the accounts of the planned resources whose schemas have secrets.
 	accounts map[lang.Address]account
 	// effects caches the results of hasEffect.
@@ -117,16 +115,18 @@ type proposal struct {
 	// warned holds the index of the change that has a warning of warnOnce, by its type and summary.
 	warned map[string]int32
 	// shown is the plan that the user saw, whose answers this plan takes over; "" without one.
-	shown types.UID
-	// sharedIDs holds the IDs that are known to name several resources.
-	sharedIDs map[sharedID]bool
+	shown     types.UID
+	sharedIDs sharedIDs
 	errors    int
 }
 
 // newProposal returns the proposal of a plan with the changes that the survey stored. The caller closes its scopes.
 func (a *Planner) newProposal(ctx context.Context, po *v1alpha1.Plan) (*proposal, error) {
-	pr := &proposal{Planner: a, plan: po, forced: map[string]bool{}, expected: map[lang.Address]*expected{}, accounts: map[lang.Address]account{}, imports: imports{}, reads: readLimiter(&po.Spec),
-		warned: map[string]int32{}, sharedIDs: map[sharedID]bool{}, writers: map[writtenConfig][]v1alpha1.Contributor{}}
+	pr := &proposal{
+		Planner: a, plan: po, forced: map[string]bool{}, results: newResults(), accounts: map[lang.Address]account{},
+		imports: imports{}, reads: readLimiter(&po.Spec), warned: map[string]int32{},
+		writers: map[writtenConfig][]v1alpha1.Contributor{},
+	}
 	for c, err := range a.Ledger.Changes(ctx, po.UID, 0) {
 		if err != nil {
 			return nil, err
@@ -155,11 +155,7 @@ func (a *Planner) newProposal(ctx context.Context, po *v1alpha1.Plan) (*proposal
 // planAll plans all changes, and checks the rights to make them. whole is true if the survey stored a change for each
 // dependant.
 func (pr *proposal) planAll(ctx context.Context, whole bool) error {
-	slow := &waiting{Planner: pr.Planner, plan: pr.plan, began: time.Now(), total: func() int {
-		pr.mu.Lock()
-		defer pr.mu.Unlock()
-		return len(pr.all)
-	}}
+	slow := &waiting{Planner: pr.Planner, plan: pr.plan, began: time.Now(), total: pr.count}
 	slow.watch(ctx)
 	source, err := pr.changesOf(ctx, whole)
 	if err != nil {
@@ -209,17 +205,6 @@ func (pr *proposal) scopeFor(wanted bool) *scope.Scope {
 		return pr.past
 	}
 	return pr.scope
-}
-
-// plannedValue returns the planned value of a resource.
-func (pr *proposal) plannedValue(addr lang.Address) (cty.Value, bool) {
-	pr.mu.Lock()
-	defer pr.mu.Unlock()
-	e, ok := pr.expected[addr]
-	if !ok {
-		return cty.NilVal, false
-	}
-	return e.planned, true
 }
 
 // planChange plans one change. ok is false if planning failed; its diagnostics then have the reason.
@@ -324,37 +309,6 @@ func (pr *proposal) reportMissingRights(ctx context.Context) error {
 	}
 	pr.errors++
 	return pr.warn(ctx, pr.worklist.missing[0])
-}
-
-// briefOf returns the brief of a change.
-func (pr *proposal) briefOf(i int32) changes.Brief {
-	pr.mu.Lock()
-	defer pr.mu.Unlock()
-	return pr.all[i]
-}
-
-// note updates the brief of a change.
-func (pr *proposal) note(c *ledger.Change) {
-	brief := changes.BriefOf(c)
-	pr.mu.Lock()
-	defer pr.mu.Unlock()
-	pr.all[c.Index] = brief
-}
-
-// dependOn sets the dependencies in the brief of a change.
-func (pr *proposal) dependOn(i int32, dependencies []int32) {
-	pr.mu.Lock()
-	defer pr.mu.Unlock()
-	pr.all[i].DependsOn = dependencies
-}
-
-// append adds changes to the plan.
-func (pr *proposal) append(added []*ledger.Change) {
-	pr.mu.Lock()
-	defer pr.mu.Unlock()
-	for _, c := range added {
-		pr.all = append(pr.all, changes.BriefOf(c))
-	}
 }
 
 // edit changes a stored change.

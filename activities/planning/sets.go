@@ -88,9 +88,3 @@ func (pr *proposal) instancesOf(ctx context.Context, addr lang.Address) ([]lang.
 	}
 	return instanceAddresses(addr, set), nil
 }
-
-// changesInPlace reports whether the plan updates or replaces a resource.
-func (pr *proposal) changesInPlace(addr lang.Address) bool {
-	e := pr.expectedOf(addr)
-	return e != nil && (e.action == v1alpha1.ActionUpdate || e.action == v1alpha1.ActionReplace)
-}

@@ -18,9 +18,9 @@ func plannerOf(w *activitiestest.World) *Planner {
 
 // proposalOf is the planning of a plan in which some resources were planned already.
 func proposalOf(w *activitiestest.World, planned map[lang.Address]cty.Value) *proposal {
-	pr := &proposal{Planner: plannerOf(w), plan: w.Plan(), forced: map[string]bool{}, expected: map[lang.Address]*expected{}}
+	pr := &proposal{Planner: plannerOf(w), plan: w.Plan(), forced: map[string]bool{}, results: newResults()}
 	for addr, v := range planned {
-		pr.expected[addr] = &expected{planned: v}
+		pr.planned[addr] = &expected{planned: v}
 	}
 	pr.scope = w.NewScope(pr.plan, "team", pr.plannedValue)
 	w.T.Cleanup(func() {
