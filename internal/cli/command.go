@@ -31,8 +31,8 @@ import (
 	"github.com/hykube/hykube/internal/cli/workflow"
 )
 
-// NewCommand returns the command `kubectl hykube`. It prints no errors: the caller must call PrintError and exit with
-// ExitCode.
+// NewCommand returns the command `kubectl hykube`. It prints no errors: the caller must call exit.Print and exit
+// with exit.Code.
 func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	s := &session.Session{Terminal: terminal.New(streams), Interrupts: session.OnInterrupt}
 	return Command(s)
@@ -106,7 +106,7 @@ func usage(template string) string {
 	return template[:i] + "{{if .HasAvailableInheritedFlags}}\n\nAnd kubectl's own flags, such as -n, --context and --kubeconfig: see \"kubectl hykube --help\".{{end}}" + template[j:]
 }
 
-// silence leaves the printing of errors to PrintError, even if the commands are below another root, such as kubectl's.
+// silence leaves the printing of errors to exit.Print, even if the commands are below another root, such as kubectl's.
 func silence(c *cobra.Command) {
 	c.SilenceErrors, c.SilenceUsage = true, true
 	c.SetFlagErrorFunc(session.FlagError)

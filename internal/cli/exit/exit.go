@@ -25,7 +25,7 @@ const (
 	Stale = 4
 )
 
-// Error is an error with its own exit code. With a nil cause, PrintError prints nothing.
+// Error is an error with its own exit code. With a nil cause, Print prints nothing.
 type Error struct {
 	Code  int
 	Cause error

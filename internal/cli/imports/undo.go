@@ -92,7 +92,7 @@ var errChangedMeanwhile = errors.New("it was changed after the command wrote it"
 
 // settle reverts the write of import after an error, unless a plan still needs it or the resource is imported.
 func (o *Options) settle(ctx context.Context, err error) error {
-	if err == nil || o.TakeBack == nil { // takeBack is nil after a revert
+	if err == nil || o.TakeBack == nil { // TakeBack is nil after a revert
 		return err
 	}
 	w, name := o.Written, objects.Long(o.Written.Kind, o.Written.Object.GetName())

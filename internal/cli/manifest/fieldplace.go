@@ -49,7 +49,7 @@ type PositionError struct {
 
 func (e *PositionError) Error() string { return Place(e.File, e.Line, e.Column) + ": " + e.Problem }
 
-// errorAt returns a *positionError about a field.
+// errorAt returns a *PositionError about a field.
 func (m Manifest) errorAt(field, format string, args ...any) error {
 	line, column := m.FieldPosition(field)
 	return &PositionError{m.File, line, column, fmt.Sprintf(format, args...)}

@@ -81,7 +81,7 @@ func RecordOf(ctx context.Context, s *session.Session, t addrs.Target, k session
 func EachSummary(ctx context.Context, s *session.Session, namespace, field, value string, visit func(v1alpha1.ResourceSummary) bool) error {
 	for cont := ""; ; {
 		page := &v1alpha1.ResourceSummaryList{}
-		err := s.Hykube.Get().NamespaceIfScoped(namespace, namespace != "").Resource(ResourcesResource).
+		err := s.Hykube.Get().NamespaceIfScoped(namespace, namespace != "").Resource(resourcesResource).
 			Param("fieldSelector", fields.OneTermEqualSelector(field, value).String()).
 			Param("limit", strconv.Itoa(session.ListPage)).Param("continue", cont).Do(ctx).Into(page)
 		if apierrors.IsForbidden(err) {
@@ -101,5 +101,5 @@ func EachSummary(ctx context.Context, s *session.Session, namespace, field, valu
 	}
 }
 
-// ResourcesResource is the resource of the table of all objects and instances.
-const ResourcesResource = "resources"
+// resourcesResource is the resource of the table of all objects and instances.
+const resourcesResource = "resources"

@@ -68,7 +68,7 @@ func (e *interruptedError) Error() string {
 		e.plan.Name, e.plan.Name, e.plan.Namespace)
 }
 
-// follow prints the progress of an apply. It returns the plan after its end, or errDetached.
+// follow prints the progress of an apply. It returns the plan after its end, or ErrDetached.
 func follow(ctx context.Context, s *session.Session, plan *v1alpha1.Plan) (*v1alpha1.Plan, *ending, error) {
 	f := &follower{Session: s, plan: plan, began: time.Now(), counted: time.Now(), changes: map[int32]*v1alpha1.PlanChange{}, reported: map[int32]v1alpha1.ChangeState{}, still: map[int32]time.Time{}}
 	if s.Live {

@@ -47,7 +47,8 @@ type Operation struct {
 	// TakeBack reverts what the verb recorded, after the user declined. A nil function keeps the objects.
 	TakeBack func(context.Context) error
 	// Gap prints a blank line before the plan.
-	Gap   bool
+	Gap bool
+	// Began is the time from which the summary counts.
 	Began time.Time
 	// WaitTimeout is the maximum time to wait for other plans that change the same resources. waited is the time spent
 	// so far.
@@ -60,7 +61,7 @@ type Operation struct {
 	yes map[[2]string]bool
 }
 
-// New returns the planAndApply of a verb with its question.
+// New returns the Operation of a verb with its question.
 func New(s *session.Session, question string) Operation {
 	return Operation{Session: s, Question: question, Began: time.Now()}
 }

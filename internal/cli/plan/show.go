@@ -49,7 +49,7 @@ func completeChanges(s *session.Session) session.Completer {
 	}
 }
 
-// addressOfChange returns a change's address in the format of parseTarget.
+// addressOfChange returns a change's address in the format of addrs.Parse.
 func addressOfChange(c *v1alpha1.PlanChange) string {
 	if t, err := addrs.Parse(c.Address); err == nil {
 		return t.Address()

@@ -263,7 +263,7 @@ func Watch(ctx context.Context, s *session.Session, plan *v1alpha1.Plan) <-chan 
 	return WatchConnection(ctx, s, plan, nil)
 }
 
-// WatchConnection is watchPlan with a channel for the state of the connection.
+// WatchConnection is Watch with a channel for the state of the connection.
 func WatchConnection(ctx context.Context, s *session.Session, plan *v1alpha1.Plan, connected chan<- bool) <-chan planEvent {
 	w := &planWatcher{Session: s, plan: plan, out: make(chan planEvent), version: plan.ResourceVersion, connected: connected}
 	go func() {

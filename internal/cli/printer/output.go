@@ -15,7 +15,7 @@ import (
 	"github.com/hykube/hykube/internal/cli/terminal"
 )
 
-// OutputFlag adds the flag -o with its values, which checkOutput reads.
+// OutputFlag adds the flag -o with its values, which CheckOutput reads.
 func OutputFlag(cmd *cobra.Command, to *string, help string, known ...string) {
 	last := len(known) - 1
 	values := known[last]

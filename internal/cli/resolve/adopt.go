@@ -225,7 +225,7 @@ func (o *resolveOptions) adoptAll(ctx context.Context, file string, all []adopti
 	return b.run(ctx)
 }
 
-// bulkAdoption imports many resources. The importOptions have the plan of all.
+// bulkAdoption imports many resources. The imports.Options have the plan of all.
 type bulkAdoption struct {
 	*imports.Options
 	lines []adoption

@@ -103,7 +103,7 @@ func (s *Session) ResourceKinds(ctx context.Context) ([]Kind, error) {
 	return out, ctx.Err()
 }
 
-// Kind is a kind of objects that the server has.
+// Kind is a kind of objects that the server has, with its resource.
 type Kind struct {
 	GVR  schema.GroupVersionResource
 	Kind string

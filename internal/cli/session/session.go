@@ -43,14 +43,16 @@ import (
 // Session holds the common state of all verbs: the terminal and, after connect, the clients of one server.
 type Session struct {
 	*terminal.Terminal
+	// Flags are kubectl's flags that select a server and a user.
 	Flags clientFlags
 
 	// Interrupts returns a channel that receives each Ctrl-C until stop is called.
 	Interrupts func() (c <-chan struct{}, stop func())
 
+	// The clients below exist after Connect.
 	Config    *rest.Config
 	HTTP      *http.Client
-	Hykube    rest.Interface // Hykube.io/v1alpha1
+	Hykube    rest.Interface // hykube.io/v1alpha1
 	Objects   dynamic.Interface
 	Discovery discovery.CachedDiscoveryInterface
 	Mapper    meta.ResettableRESTMapper
