@@ -43,7 +43,8 @@ func start() error {
 		return err
 	}
 	shared = &harness.Server{Dir: dir}
-	if cloud, err = harness.StartCloud(simcloud.Config{}); err != nil {
+	// Some stories have clouds of their own. Their IDs must not be those of this one.
+	if cloud, err = harness.StartCloud(simcloud.Config{LastID: 1 << 20}); err != nil {
 		return err
 	}
 	// Stories log in as these users. The token is the user's name.

@@ -41,6 +41,8 @@ type Config struct {
 	Token string
 	// StateFile stores the objects across restarts; empty keeps them only in memory.
 	StateFile string
+	// LastID is the number before the first ID, so that clouds with different ones give different IDs.
+	LastID int64
 	// CallLog is the maximum number of calls in the log; 0 means 200,000.
 	CallLog int
 	// Settings are the initial settings.
@@ -81,7 +83,7 @@ func New(c Config) (*Server, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		token: c.Token, logger: c.Logger, store: newStore(), calls: newCallLog(c.CallLog), faults: &faults{},
+		token: c.Token, logger: c.Logger, store: newStore(c.LastID), calls: newCallLog(c.CallLog), faults: &faults{},
 		settings: c.Settings.own(), initial: c.Settings, done: make(chan struct{}), mux: http.NewServeMux(),
 	}
 	if c.StateFile != "" {

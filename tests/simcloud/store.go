@@ -62,8 +62,8 @@ type ghost struct {
 	until  time.Time
 }
 
-func newStore() *store {
-	s := &store{}
+func newStore(last int64) *store {
+	s := &store{seq: last}
 	s.clear()
 	return s
 }
