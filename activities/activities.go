@@ -13,6 +13,7 @@ import (
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/activities/planning"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/bug"
 	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
@@ -30,6 +31,7 @@ type Activities struct {
 	applier    *applying.Applier
 	slots      *fair.Slots
 	processors *fair.Slots
+	logger     *slog.Logger
 }
 
 // concurrent is the maximum number of concurrent activities in this process that call providers or read many objects.
@@ -51,20 +53,21 @@ func New(sources *scope.Sources, plans store.Plans, processors *fair.Slots, hold
 		applier:    applier,
 		slots:      fair.New(concurrent),
 		processors: processors,
+		logger:     logger,
 	}
 }
 
 // Register registers the activities with a worker.
 func (a *Activities) Register(w worker.Registry) {
 	for name, fn := range map[string]any{
-		workflows.ActivitySurvey:  withHeartbeats(withSlot(a.slots, withProcessor(a.processors, a.planner.Survey))),
-		workflows.ActivityPropose: withHeartbeats(withSlot(a.slots, withProcessor(a.processors, a.planner.Propose))),
-		workflows.ActivityPublish: withHeartbeats(withProcessor(a.processors, a.planner.Publish)),
+		workflows.ActivitySurvey:  bugsAreFinal(withHeartbeats(a.logger, withSlot(a.slots, withProcessor(a.processors, a.planner.Survey)))),
+		workflows.ActivityPropose: bugsAreFinal(withHeartbeats(a.logger, withSlot(a.slots, withProcessor(a.processors, a.planner.Propose)))),
+		workflows.ActivityPublish: bugsAreFinal(withHeartbeats(a.logger, withProcessor(a.processors, a.planner.Publish))),
 		workflows.ActivityFail:    a.planner.Fail,
-		workflows.ActivityBegin:   withHeartbeats(withProcessor(a.processors, a.applier.Begin)),
-		workflows.ActivityStep:    withHeartbeats(withSlot(a.slots, withProcessor(a.processors, a.step))),
-		workflows.ActivityLane:    withHeartbeats(withSlot(a.slots, withProcessor(a.processors, a.lane))),
-		workflows.ActivityFinish:  withHeartbeats(withProcessor(a.processors, a.applier.Finish)),
+		workflows.ActivityBegin:   withHeartbeats(a.logger, withProcessor(a.processors, a.applier.Begin)),
+		workflows.ActivityStep:    withHeartbeats(a.logger, withSlot(a.slots, withProcessor(a.processors, a.step))),
+		workflows.ActivityLane:    withHeartbeats(a.logger, withSlot(a.slots, withProcessor(a.processors, a.lane))),
+		workflows.ActivityFinish:  withHeartbeats(a.logger, withProcessor(a.processors, a.applier.Finish)),
 	} {
 		w.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: name})
 	}
@@ -100,13 +103,30 @@ const heartbeatEvery = 5 * time.Second
 type planInput interface{ PlanRef() workflows.Plan }
 
 // withHeartbeats wraps an activity so that it sends heartbeats until do returns. Its context names the plan's namespace,
-// so that the namespaces share the database fairly.
-func withHeartbeats[In planInput, Out any](do func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
-	return func(ctx context.Context, in In) (Out, error) {
+// so that the namespaces share the database fairly. A panic is an error, with its stack in the log.
+func withHeartbeats[In planInput, Out any](logger *slog.Logger, do func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+	return func(ctx context.Context, in In) (out Out, err error) {
 		done := make(chan struct{})
 		defer close(done)
 		go wait.Until(func() { activity.RecordHeartbeat(ctx) }, heartbeatEvery, done)
-		return do(fair.WithKey(ctx, in.PlanRef().Namespace), in)
+		p := in.PlanRef()
+		err = bug.Guard(logger, "work on plan "+p.Namespace+"/"+p.Name, func() (err error) {
+			out, err = do(fair.WithKey(ctx, p.Namespace), in)
+			return err
+		})
+		return out, err
+	}
+}
+
+// bugsAreFinal wraps an activity of planning so that a panic fails the plan. Planning changes nothing, and a retry would panic,
+// too.
+func bugsAreFinal[In planInput, Out any](do func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+	return func(ctx context.Context, in In) (Out, error) {
+		out, err := do(ctx, in)
+		if bug.Is(err) {
+			err = workflows.Final(err)
+		}
+		return out, err
 	}
 }
 

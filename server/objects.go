@@ -29,6 +29,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/bug"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/registry"
@@ -60,12 +61,14 @@ func (s *Server) objects(ctx context.Context, p *v1alpha1.Plan, chunk v1alpha1.P
 		slots <- struct{}{}
 		work.Go(func() {
 			defer func() { <-slots }()
-			var err error
-			if i < n {
-				results[i], docs[i], err = c.apply(ctx, chunk.Objects[i].Raw)
-			} else {
-				results[i], docs[i], err = c.remove(ctx, chunk.Prune[i-n])
-			}
+			err := bug.Guard(s.log, "check the objects of a plan", func() (err error) {
+				if i < n {
+					results[i], docs[i], err = c.apply(ctx, chunk.Objects[i].Raw)
+				} else {
+					results[i], docs[i], err = c.remove(ctx, chunk.Prune[i-n])
+				}
+				return err
+			})
 			if err != nil {
 				results[i], docs[i] = v1alpha1.PlanObjectResult{Outcome: v1alpha1.ObjectRefused, Error: statusOf(err)}, nil
 			}

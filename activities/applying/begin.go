@@ -2,13 +2,13 @@ package applying
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/bug"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/fair"
@@ -40,12 +40,12 @@ func (a *Applier) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun,
 		return workflows.Begun{}, err
 	}
 	var work *changes.Stored
-	err = guard(a.Logger, "order the steps of plan "+p.Name, func() (err error) {
+	err = bug.Guard(a.Logger, "order the steps of plan "+p.Name, func() (err error) {
 		work, err = changes.Load(ctx, a.Ledger, po.UID)
 		return err
 	})
-	if bug, ok := errors.AsType[*bugError](err); ok {
-		return workflows.Begun{Refused: bug.Error()}, a.refuseApply(ctx, p, bug.Error()+". Nothing was changed.")
+	if bug.Is(err) {
+		return workflows.Begun{Refused: err.Error()}, a.refuseApply(ctx, p, err.Error()+". Nothing was changed.")
 	}
 	if err != nil {
 		return workflows.Begun{}, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/bug"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/session"
@@ -66,7 +67,9 @@ func (s *cancelWatcher) beginStep(po *v1alpha1.Plan, p workflows.Plan, c *ledger
 		u = &activePlan{plan: p, generation: po.Generation, ended: make(chan struct{}), steps: map[*ledger.Change]time.Time{}}
 		u.cancelled, u.cancel = context.WithCancelCause(context.Background())
 		s.active[po.UID] = u
-		go s.watch(u)
+		go func() {
+			_ = bug.Guard(s.Logger, "watch for a cancel of plan "+p.Name, func() error { s.watch(u); return nil })
+		}()
 	}
 	if po.Status.Cancel != nil {
 		u.cancel(changes.ErrCancelled)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/bug"
 	"github.com/hykube/hykube/workflows"
 )
 
@@ -81,7 +82,8 @@ func (r *reporter) send(ctx context.Context, report Report) {
 	defer close(r.sent)
 	for p := range r.reports {
 		ctx, cancel := context.WithTimeout(ctx, reportTimeout)
-		if err := report(ctx, p); err != nil && ctx.Err() == nil {
+		err := bug.Guard(r.Logger, "report the progress of a plan", func() error { return report(ctx, p) })
+		if err != nil && ctx.Err() == nil {
 			r.Logger.WarnContext(ctx, "report the progress of a plan to its run", "namespace", r.plan.Namespace, "plan", r.plan.Name, "error", err)
 		}
 		cancel()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/bug"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
@@ -234,8 +235,8 @@ func (a *Applier) runStep(ctx context.Context, po *v1alpha1.Plan, c *ledger.Chan
 	s.active = active
 	endReport := a.reportApplying(ctx, c)
 	defer endReport()
-	err := guard(a.Logger, "apply "+c.Address, func() error { return s.apply(ctx) })
-	if _, bug := errors.AsType[*bugError](err); bug && s.intendedAction == v1alpha1.ActionCreate {
+	err := bug.Guard(a.Logger, "apply "+c.Address, func() error { return s.apply(ctx) })
+	if bug.Is(err) && s.intendedAction == v1alpha1.ActionCreate {
 		err = &unknownError{err} // the provider may have been called, and may have answered
 	}
 	endReport()

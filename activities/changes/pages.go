@@ -8,10 +8,10 @@ import (
 	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/bug"
 	"github.com/hykube/hykube/internal/ledger"
 
 	jsonv1 "github.com/go-json-experiment/json/v1"
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -196,7 +196,7 @@ func (w *Stored) loadBriefs(ctx context.Context, l *ledger.Ledger, uid types.UID
 	}
 	found, err := l.Briefs(ctx, uid, begin, func(texts [][]byte) error {
 		pages := make([]briefPage, len(texts))
-		var group errgroup.Group
+		group := bug.NewGroup()
 		for i, text := range texts {
 			group.Go(func() error { return jsonv1.Unmarshal(text, &pages[i]) })
 		}

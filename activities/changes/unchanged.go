@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/bug"
 	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/instance"
@@ -19,7 +20,6 @@ import (
 	"github.com/hykube/hykube/internal/session"
 	"github.com/hykube/hykube/internal/store"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
@@ -47,7 +47,7 @@ func RecordUnchanged(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan,
 // slot of the processors, as the caller does. After an error, it begins no further call.
 func eachStored(ctx context.Context, all iter.Seq2[*ledger.Change, error], work func(context.Context, *ledger.Change) error) error {
 	defer fair.Pause(ctx)()
-	group, working := errgroup.WithContext(ctx)
+	group, working := bug.GroupOf(ctx)
 	group.SetLimit(session.Width)
 	for c, err := range all {
 		if err != nil {

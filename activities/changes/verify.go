@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/bug"
 	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/graph"
 	"github.com/hykube/hykube/internal/lang"
@@ -434,15 +435,19 @@ func Referred(all []lang.Reference, config *scope.ProviderConfigRef) map[lang.Ad
 }
 
 // Each calls work for the changes that a tracker returns, at most width concurrently; see graph.Run. Each call needs a
-// slot of the processors, as the caller does.
+// slot of the processors, as the caller does. A panic of a call is its error.
 func Each(ctx context.Context, tracker graph.Source, width int, work func(ctx context.Context, i int) (ok bool, err error)) error {
 	defer fair.Pause(ctx)()
-	return graph.Run(ctx, tracker, width, func(ctx context.Context, i int) (bool, error) {
+	return graph.Run(ctx, tracker, width, func(ctx context.Context, i int) (ok bool, err error) {
 		ctx, done, err := fair.TakeToo(ctx)
 		if err != nil {
 			return false, err
 		}
 		defer done()
-		return work(ctx, i)
+		err = bug.Catch(func() (err error) {
+			ok, err = work(ctx, i)
+			return err
+		})
+		return ok && err == nil, err
 	})
 }

@@ -5,9 +5,8 @@ import (
 	"runtime"
 
 	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/internal/bug"
 	"github.com/hykube/hykube/internal/ledger"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // hashBatch is the number of changes that are hashed at once.
@@ -29,7 +28,7 @@ func (t *totals) hashed(all iter.Seq2[*ledger.Change, error]) iter.Seq2[hashedCh
 		var batch []*ledger.Change
 		flush := func() bool {
 			out := make([]hashedChange, len(batch))
-			var group errgroup.Group
+			group := bug.NewGroup()
 			workers := runtime.GOMAXPROCS(0)
 			for w := range workers {
 				group.Go(func() error {
@@ -39,7 +38,10 @@ func (t *totals) hashed(all iter.Seq2[*ledger.Change, error]) iter.Seq2[hashedCh
 					return nil
 				})
 			}
-			_ = group.Wait() // no function returns an error
+			if err := group.Wait(); err != nil {
+				yield(hashedChange{}, err)
+				return false
+			}
 			batch = batch[:0]
 			for _, c := range out {
 				if !yield(c, nil) {

@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/bug"
 	"github.com/hykube/hykube/internal/graph"
 	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/lang"
@@ -71,8 +72,10 @@ func (a *Planner) loadNodes(ctx context.Context, po *v1alpha1.Plan, view *index.
 	nodes := make([]*node, len(slots))
 	tracker := graph.NewTracker(len(slots), func(int) []int { return nil })
 	err := graph.Run(ctx, tracker, loadWidth, func(ctx context.Context, k int) (bool, error) {
-		n, err := a.load(ctx, po, view, slots[k], t)
-		nodes[k] = n
+		err := bug.Catch(func() (err error) {
+			nodes[k], err = a.load(ctx, po, view, slots[k], t)
+			return err
+		})
 		return err == nil, err
 	})
 	return nodes, err

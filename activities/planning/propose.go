@@ -12,6 +12,7 @@ import (
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/bug"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
@@ -230,9 +231,11 @@ func (pr *proposal) planChange(ctx context.Context, c *ledger.Change) (ok bool, 
 		}
 	}
 	var e *expected
-	err = retryTransient(ctx, func() (err error) {
-		e, err = pr.planWithProvider(ctx, c, r)
-		return err
+	err = retryTransient(ctx, func() error {
+		return bug.Guard(pr.Logger, "plan "+c.Address, func() (err error) {
+			e, err = pr.planWithProvider(ctx, c, r)
+			return err
+		})
 	})
 	if ctx.Err() != nil {
 		return false, ctx.Err()

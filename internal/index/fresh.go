@@ -3,6 +3,8 @@ package index
 import (
 	"context"
 	"sync/atomic"
+
+	"github.com/hykube/hykube/internal/bug"
 )
 
 // This file lets concurrent readers share a refresh. The steps of an apply read their objects from the index, hundreds at
@@ -34,17 +36,30 @@ func (c *refreshCount) run(asked int64, refresh func() error) error {
 func (x *Index) lockFresh(ctx context.Context) (unlock func(), err error) {
 	asked := x.all.begun.Load()
 	x.mu.Lock()
-	x.restore(ctx)
-	return x.mu.Unlock, x.all.run(asked, func() error { return x.refresh(ctx) })
+	return x.mu.Unlock, x.guarded(func() error {
+		x.restore(ctx)
+		return x.all.run(asked, func() error { return x.refresh(ctx) })
+	})
 }
 
 // lockFreshObjects is lockFresh for the objects and the ResourceSets alone. The records and the statuses may be older.
 func (x *Index) lockFreshObjects(ctx context.Context) (unlock func(), err error) {
 	asked, askedAll := x.stored.begun.Load(), x.all.begun.Load()
 	x.mu.Lock()
-	x.restore(ctx)
-	if x.all.done > askedAll {
-		return x.mu.Unlock, nil
+	return x.mu.Unlock, x.guarded(func() error {
+		x.restore(ctx)
+		if x.all.done > askedAll {
+			return nil
+		}
+		return x.stored.run(asked, func() error { return x.refreshObjects(ctx) })
+	})
+}
+
+// guarded calls f, and returns a panic as an error. The entries may then be incomplete, so the next refresh reads everything.
+func (x *Index) guarded(f func() error) error {
+	err := bug.Catch(f)
+	if bug.Is(err) {
+		x.reset()
 	}
-	return x.mu.Unlock, x.stored.run(asked, func() error { return x.refreshObjects(ctx) })
+	return err
 }

@@ -3,6 +3,8 @@ package index
 import (
 	"errors"
 	"testing"
+
+	"github.com/hykube/hykube/internal/bug"
 )
 
 func TestCallersShareARefresh(t *testing.T) {
@@ -34,4 +36,17 @@ func TestCallersShareARefresh(t *testing.T) {
 		t.Error("the error is gone")
 	}
 	run(before, 5)
+}
+
+// TestAPanicEndsNoRefreshForGood panics while the index has half of the changes, and refreshes again.
+func TestAPanicEndsNoRefreshForGood(t *testing.T) {
+	x := New(nil, nil, nil)
+	x.namespaces["team"], x.objectsAt = &namespace{}, 7
+	err := x.guarded(func() error { panic("half") })
+	if !bug.Is(err) || len(x.namespaces) != 0 || x.objectsAt != 0 {
+		t.Errorf("%d namespaces at revision %d are left: %v", len(x.namespaces), x.objectsAt, err)
+	}
+	if err := x.guarded(func() error { return nil }); err != nil {
+		t.Error(err)
+	}
 }

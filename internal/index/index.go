@@ -15,6 +15,7 @@ import (
 	"unique"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/bug"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/metrics"
@@ -144,6 +145,7 @@ func (x *Index) Run(ctx context.Context, ready func() error, log *slog.Logger) {
 	for first := true; ; {
 		if ready() == nil {
 			err := x.Refresh(ctx)
+			bug.Log(log, "refresh index", err)
 			switch {
 			case err != nil && ctx.Err() == nil:
 				log.Warn("refresh index", "error", err)

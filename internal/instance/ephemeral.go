@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hykube/hykube/internal/audit"
+	"github.com/hykube/hykube/internal/bug"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/schema"
@@ -141,8 +142,11 @@ func (o *Opened) keepOpen(at time.Time) {
 			return
 		case <-timer.C:
 		}
-		var err error
-		if at, err = o.renew(); err != nil {
+		err := bug.Catch(func() (err error) {
+			at, err = o.renew()
+			return err
+		})
+		if err != nil {
 			o.mu.Lock()
 			o.renewal = err
 			o.mu.Unlock()

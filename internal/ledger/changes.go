@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"golang.org/x/sync/errgroup"
+	"github.com/hykube/hykube/internal/bug"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -120,7 +120,7 @@ func (c *Change) decodeProgress(data []byte) error {
 func decodeChanges(rows, moved []Entry) ([]*Change, error) {
 	out := make([]*Change, len(rows))
 	size := max(minDecoded, (len(rows)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
-	var group errgroup.Group
+	group := bug.NewGroup()
 	for from := 0; from < len(rows); from += size {
 		group.Go(func() (err error) {
 			for i := from; i < min(from+size, len(rows)) && err == nil; i++ {

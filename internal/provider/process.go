@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/hykube/hykube/internal/bug"
 	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/provider/batch"
 	"github.com/hykube/hykube/internal/provider/builtin"
@@ -98,7 +99,7 @@ func (proc *process) end() {
 // run starts a process and waits until it ends. ctx is the context of the start.
 func (p *Pool) run(ctx context.Context, proc *process) {
 	log := p.config.Logger.With("provider", proc.pkg.Source.String(), "version", proc.pkg.Version)
-	proc.err = p.start(ctx, proc)
+	proc.err = bug.Guard(log, "start a provider", func() error { return p.start(ctx, proc) })
 	if proc.err != nil {
 		if proc.plugin != nil {
 			proc.plugin.Stop(0)

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/hykube/hykube/internal/bug"
 	"github.com/hykube/hykube/server/events"
 	"github.com/hykube/hykube/workflows"
 )
@@ -77,7 +78,7 @@ func (q *queue[K]) next(ctx context.Context) bool {
 		return false
 	}
 	defer q.work.Done(name)
-	err := q.reconcile(ctx, name)
+	err := bug.Guard(q.logger, "reconcile "+q.name, func() error { return q.reconcile(ctx, name) })
 	if err == nil || ctx.Err() != nil {
 		q.work.Forget(name)
 		return true

@@ -6,13 +6,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/bug"
 	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
@@ -160,7 +160,7 @@ func dropIdentities(staged []*ledger.Staged) {
 
 // each calls do for the records, many at once, until the end. done is the number of records, from the first, for which it was called.
 func each(ctx context.Context, staged []*ledger.Staged, end time.Time, do func(context.Context, *ledger.Staged) error) (done int, err error) {
-	group, ctx := errgroup.WithContext(ctx)
+	group, ctx := bug.GroupOf(ctx)
 	group.SetLimit(width)
 	for _, r := range staged {
 		if time.Now().After(end) && done > 0 || ctx.Err() != nil {

@@ -10,13 +10,13 @@ import (
 	"reflect"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/bug"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/instance"
@@ -98,7 +98,7 @@ func (t *taking) all(ctx context.Context) ([]ledger.Staged, error) {
 	}
 	staged := make([]ledger.Staged, len(spec.Entries))
 	problems := make([]*v1alpha1.StateProblem, len(spec.Entries))
-	group, ctx := errgroup.WithContext(ctx)
+	group, ctx := bug.GroupOf(ctx)
 	group.SetLimit(width)
 	for i := range spec.Entries {
 		e := &spec.Entries[i]

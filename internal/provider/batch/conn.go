@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/hykube/hykube/internal/bug"
 	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/sdk/batch/batchv1"
 )
@@ -241,7 +242,7 @@ func (c *Conn) run(ctx context.Context, kind Kind, batch []*call) {
 	for i, one := range batch {
 		open[int32(i)] = one
 	}
-	err := c.stream(ctx, kind, batch, open)
+	err := bug.Catch(func() error { return c.stream(ctx, kind, batch, open) })
 	if err == nil && len(open) > 0 {
 		err = status.Errorf(codes.Internal, "the provider left %d of %d calls of a batch without an answer", len(open), len(batch))
 	}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/hykube/hykube/internal/bug"
 	"github.com/hykube/hykube/sdk/batch/batchv1"
 	"github.com/hykube/hykube/sdk/batch/tfplugin6"
 )
@@ -434,5 +435,24 @@ func TestABatchWaitsLongerForASlowProvider(t *testing.T) {
 	}
 	if got < 100*time.Millisecond || got > maxDelay {
 		t.Errorf("calls wait for %s after a batch of 200 ms, want half of that or a little more", got)
+	}
+}
+
+// panicking is a connection whose streams panic.
+type panicking struct{ ClientConn }
+
+func (panicking) Explain(_ context.Context, err error) error { return err }
+
+func (panicking) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+	panic("no stream")
+}
+
+// TestAPanicAnswersTheCallsOfABatch expects an error for each call.
+func TestAPanicAnswersTheCallsOfABatch(t *testing.T) {
+	conn := NewConn(panicking{}, Limits{{Method: batchv1.Method_APPLY_RESOURCE_CHANGE, Type: "thing"}: {MaxCalls: 2}})
+	for range 2 {
+		if _, err := invoke(t.Context(), conn, "a"); !bug.Is(err) {
+			t.Errorf("the error is %v", err)
+		}
 	}
 }
