@@ -157,12 +157,18 @@ func (pr *proposal) keepData(ctx context.Context, c *ledger.Change, r *resource.
 // pending reports whether the plan changes a resource that the data source depends on, by a reference or by
 // lifecycle.dependsOn. A read now would return outdated data, even if all arguments are known:
 // https://developer.hashicorp.com/terraform/language/data-sources#data-resource-behavior As in Terraform, another data
-// source does not count, and indirect dependencies count only for conditions, which their changes may make true.
+// source does not count. Indirect dependencies, and those through variables, local values and outputs of a Module, count only for
+// conditions, which their changes may make true.
 func (pr *proposal) pending(ctx context.Context, c *ledger.Change, r *resource.Resource) (bool, error) {
 	queue := slices.Clone(c.ReadAfter)
 	conditions := len(r.Lifecycle.Preconditions)+len(r.Lifecycle.Postconditions) > 0
 	if conditions {
 		queue = slices.Clone(c.DependsOn)
+	} else {
+		queue = slices.DeleteFunc(queue, func(d int32) bool {
+			a, err := lang.ParseAddress(pr.briefOf(d).Address)
+			return err == nil && !r.Names(a)
+		})
 	}
 	seen := map[int32]bool{}
 	for ; len(queue) > 0; queue = queue[1:] {

@@ -319,6 +319,9 @@ func reasonOfInstance(c *v1alpha1.PlanChange) string {
 		switch c.ActionReason {
 		case "delete_because_wrong_repetition":
 			return "because its block uses count or for_each in another way now"
+		case "delete_because_no_module":
+			path, _ := v1alpha1.SplitModuleObjectName(c.Object.Name)
+			return "because " + Clean(v1alpha1.ShownModule(path), false) + " is not in configuration"
 		case "delete_because_no_resource_config":
 			return "because its Module was deleted, or has no such resource any more"
 		}

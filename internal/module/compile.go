@@ -89,7 +89,7 @@ func (k *compiler) moves() {
 			}
 		}
 		if m.From.Key == nil && m.To.Key == nil && k.declares(m.From) {
-			k.fail(placeOf(m.Range), "Moved object still exists", "This statement declares a move from %s, but that is still declared. Remove the declaration, or the moved block.", m.From.Text)
+			k.fail(placeOf(m.Range), "Moved object still exists", movedExists, m.From.Text)
 		}
 	}
 	for _, r := range k.config.Removed {

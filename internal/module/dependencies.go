@@ -50,6 +50,23 @@ func (d *Dependencies) Through(s *Set, i int) []lang.Address {
 	return slices.SortedFunc(maps.Keys(out), lang.Address.Compare)
 }
 
+// Repeats returns the addresses of the objects to which count or for_each of a block refers itself, without those behind named
+// values.
+func (d *Dependencies) Repeats(s *Set) []lang.Address {
+	out := map[lang.Address]bool{}
+	for _, e := range []*Expr{s.Count, s.ForEach, s.Enabled} {
+		if e == nil || e.parsed == nil {
+			continue
+		}
+		for _, r := range e.parsed.With(lang.EvaluationContext{Module: s.Module.Path}).References() {
+			if d.x.outside(r.Address) {
+				out[r.Address] = true
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(out), lang.Address.Compare)
+}
+
 // Output returns the addresses of what an output of the root module depends on, sorted.
 func (d *Dependencies) Output(name string) []lang.Address {
 	out := maps.Clone(d.named(namedPart{lang.Address{Module: d.x.Root.Path, Mode: lang.ModeOutput, Name: name}, ""}))

@@ -189,7 +189,7 @@ func (t *Tree) ExpandAfter(previous *Expansion, in Inputs, known Known) (*Expans
 	e.expanding, e.digests = e, &digester{e.Values}
 	x.Root = x.add(&Instance{Path: v1alpha1.ModulePath("", in.Name, nil), Config: t.Root})
 	e.all(x.Root)
-	x.listMoves()
+	diags = append(diags, x.listMoves()...)
 	return x, sorted(append(diags, e.diags...))
 }
 

@@ -55,13 +55,64 @@ func (x *Expansion) Origins(s *Set, i int) []lang.Address {
 	return out
 }
 
-// listMoves lists the moved blocks of all module instances.
-func (x *Expansion) listMoves() {
+// listMoves lists the moved blocks of all module instances. A block that moves an instance which is still declared is an error.
+func (x *Expansion) listMoves() (diags diag.Diagnostics) {
 	for _, i := range x.Instances {
 		for _, m := range i.Config.Moved {
-			x.moves = append(x.moves, move{m.From.in(i.Path), m.To.in(i.Path)})
+			next := move{m.From.in(i.Path), m.To.in(i.Path)}
+			if x.movesDeclared(next) {
+				diags = append(diags, diag.Errorf(placeOf(m.Range), "Moved object still exists", movedExists, next.from))
+			}
+			x.moves = append(x.moves, next)
 		}
 	}
+	return diags
+}
+
+const movedExists = "This statement declares a move from %s, but that is still declared. Remove the declaration, or the moved block."
+
+// movesDeclared reports whether the expansion still has what a block moves.
+func (x *Expansion) movesDeclared(m move) bool {
+	block, _, fromKeyed := m.from.Set()
+	_, _, toKeyed := m.to.Set()
+	of := x.byPath[m.from.Module]
+	switch {
+	case of == nil:
+		return false
+	case m.from.Mode == lang.ModeModule && (fromKeyed || toKeyed):
+		return x.byPath[m.from.CalledPath()] != nil
+	case m.from.Mode == lang.ModeModule:
+		return of.Config.Calls[m.from.Name] != nil
+	}
+	s := of.sets[BlockID{Mode: block.Mode, Type: block.Type, Name: block.Name}]
+	if s == nil || !fromKeyed && !toKeyed {
+		return s != nil
+	}
+	for i := range s.Len() {
+		if s.AddressOf(i) == m.from {
+			return true
+		}
+	}
+	return false
+}
+
+// Undeclares reports whether an address is in a module that the expansion does not have, of a call that still exists, with
+// a block that still exists.
+func (x *Expansion) Undeclares(a lang.Address) bool {
+	if x.byPath[a.Module] != nil {
+		return false
+	}
+	var names []string
+	for path := a.Module; path != ""; {
+		caller, call, _ := v1alpha1.LastCall(path)
+		names, path = append(names, call), caller
+	}
+	c := x.tree.Root
+	for i := len(names) - 2; i >= 0 && c != nil; i-- { // the last one is the name of the Module
+		c = c.Children[names[i]]
+	}
+	block, _, _ := a.Set()
+	return c != nil && c.Blocks[BlockID{Mode: block.Mode, Type: block.Type, Name: block.Name}] != nil
 }
 
 // origin returns the address from which a block moves an address; ok is false if it does not.

@@ -246,3 +246,53 @@ resource "sim_x" "f" {}
 		t.Errorf("the instances differ (-want +got):\n%s", d)
 	}
 }
+
+// TestInstancesThatAreStillDeclaredDoNotMove moves instances by their keys.
+func TestInstancesThatAreStillDeclaredDoNotMove(t *testing.T) {
+	const declared = `
+resource "sim_x" "k" { for_each = { x = 1, y = 2 } }
+resource "sim_x" "one" {}
+module "m" {
+  source   = "./m"
+  for_each = { p = 1 }
+}
+`
+	for moved, refused := range map[string]bool{
+		`sim_x.k["x"], sim_x.k["z"]`:                             true,
+		`sim_x.k["w"], sim_x.k["x"]`:                             false,
+		`sim_x.one, sim_x.many[0]`:                               true,
+		`sim_x.k, sim_x.k["x"]`:                                  false,
+		`module.m["p"], module.m["q"]`:                           true,
+		`module.m["p"].sim_x.in, sim_x.other`:                    true,
+		`module.m["gone"].sim_x.in, module.m["p"].sim_x.in`:      false,
+		`module.m["p"].sim_x.in[0], module.m["p"].sim_x.in["a"]`: false,
+	} {
+		from, to, _ := strings.Cut(moved, ", ")
+		tree := mustLoad(t, declared+"moved {\n  from = "+from+"\n  to   = "+to+"\n}\n-- m/main.tf --\nresource \"sim_x\" \"in\" {}\n")
+		_, diags := tree.Expand(Inputs{Name: "shop"}, nothing)
+		if got := summaries(diags); (len(got) > 0) != refused || refused && got[0] != "main.tf:8:1 Moved object still exists" {
+			t.Errorf("%s: %q", moved, got)
+		}
+	}
+}
+
+// TestUndeclared has a call that lost an instance.
+func TestUndeclared(t *testing.T) {
+	x := mustExpand(t, mustLoad(t, `
+module "m" {
+  source   = "./m"
+  for_each = { p = 1 }
+}
+-- m/main.tf --
+resource "sim_x" "in" { count = 2 }
+`), nil, nil)
+	for address, want := range map[string]bool{
+		`module.shop.module.m["q"].sim_x.in[0]`: true, `module.shop.module.m.sim_x.in[0]`: true, `module.shop.module.m["p"].sim_x.in[7]`: false,
+		`module.shop.module.m["q"].sim_x.other`: false, `module.shop.module.n.sim_x.in`: false, `module.shop.sim_x.in`: false,
+	} {
+		a, err := lang.ParseAddress(address)
+		if err != nil || x.Undeclares(a) != want {
+			t.Errorf("%s: %t, %v", address, x.Undeclares(a), err)
+		}
+	}
+}

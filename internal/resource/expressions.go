@@ -35,6 +35,9 @@ type Expressions struct {
 	// Invalid lists all errors and warnings, with the address of the resource.
 	Invalid diag.Diagnostics
 
+	// direct lists, for a resource of a Module, the addresses to which it refers itself; see Names.
+	direct []lang.Address
+
 	preconditions, postconditions parsed[*check]
 	triggers, imports             parsed[*lang.Expression]
 }
@@ -134,9 +137,27 @@ func (n *Expressions) followNamed(r *Resource) {
 		return
 	}
 	n.References = slices.DeleteFunc(n.References, func(ref lang.Reference) bool { return ref.Named() }) // an instance cannot refer to other Modules directly
-	for _, a := range resourceset.Through(r.Object) {
+	through, repeats := resourceset.Through(r.Object)
+	n.direct = slices.Clone(repeats)
+	for _, ref := range n.References {
+		n.direct = append(n.direct, ref.Address)
+	}
+	for _, a := range through {
 		n.References = append(n.References, lang.Reference{Address: a})
 	}
+}
+
+// Names reports whether an object depends on another one by a reference or by dependsOn of its own, and not only through named
+// values of its Module.
+func (r *Resource) Names(a lang.Address) bool {
+	if r.Address.Module == "" && a.Module == "" {
+		return true
+	}
+	covers := func(named lang.Address) bool { return named.Covers(a) }
+	return slices.ContainsFunc(r.Parse().direct, covers) || slices.ContainsFunc(r.Lifecycle.DependsOn, func(s string) bool {
+		named, err := lang.ParseAddress(s)
+		return err == nil && covers(named)
+	})
 }
 
 // repetition returns how the ResourceSet of an instance repeats its template; "" for another object.

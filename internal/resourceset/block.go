@@ -1,6 +1,8 @@
 package resourceset
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -15,7 +17,8 @@ func (s *Set) inModule(instance map[string]any, i int) {
 	instance[fieldModule] = s.block.Module.Config.StaticPath()
 	var list []any
 	for _, a := range s.through[i] {
-		list = append(list, map[string]any{"namespace": a.Namespace, "module": a.Module, "mode": string(a.Mode), "type": a.Type, "name": a.Name})
+		list = append(list, map[string]any{"namespace": a.Namespace, "module": a.Module, "mode": string(a.Mode), "type": a.Type, "name": a.Name,
+			"repeats": slices.Contains(s.repeatsBy, a)})
 	}
 	if len(list) > 0 {
 		instance[fieldThrough] = list
@@ -35,15 +38,18 @@ func (s *Set) withDependsOn() map[string]any {
 }
 
 // Through returns the addresses of the objects on which an instance of a block depends through named values of its module.
-// It returns nil for other objects.
-func Through(u *unstructured.Unstructured) (out []lang.Address) {
+// repeats lists those to which count or for_each of the block refers itself. Both are nil for other objects.
+func Through(u *unstructured.Unstructured) (all, repeats []lang.Address) {
 	list, _, _ := unstructured.NestedSlice(u.Object, v1alpha1.FieldInstance, fieldThrough)
 	for _, item := range list {
 		m, _ := item.(map[string]any)
 		text := func(name string) string { t, _ := m[name].(string); return t }
-		out = append(out, lang.Address{Namespace: text("namespace"), Module: text("module"), Mode: v1alpha1.Mode(text("mode")), Type: text("type"), Name: text("name")})
+		a := lang.Address{Namespace: text("namespace"), Module: text("module"), Mode: v1alpha1.Mode(text("mode")), Type: text("type"), Name: text("name")}
+		if all = append(all, a); m["repeats"] == true {
+			repeats = append(repeats, a)
+		}
 	}
-	return out
+	return all, repeats
 }
 
 // forgets reports whether a removed block of the module says that the infrastructure of an instance stays.

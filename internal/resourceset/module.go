@@ -1,6 +1,7 @@
 package resourceset
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -14,7 +15,6 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
@@ -251,8 +251,8 @@ func (m *Module) expand(spec *v1alpha1.ModuleSpec, data map[string][]byte, env E
 	m.Digest = "sha256-" + hex.EncodeToString(digest[:])
 	inputs := module.Inputs{Name: m.Name, Functions: env.Functions, Budget: env.Budget, Values: make(map[string]any, len(spec.Inputs))}
 	for name, raw := range spec.Inputs {
-		var value any
-		if err := utiljson.Unmarshal(raw.Raw, &value); err != nil {
+		value, err := valueOf(raw)
+		if err != nil {
 			return fmt.Errorf("spec.inputs.%s: %w", name, err)
 		}
 		inputs.Values[name] = value
@@ -278,6 +278,16 @@ func (m *Module) expand(spec *v1alpha1.ModuleSpec, data map[string][]byte, env E
 		return fmt.Errorf("the module has %d resources, and a Module has at most %d: use several Modules", instances, MaxModule)
 	}
 	return m.makeSets(spec, env)
+}
+
+// valueOf decodes an input. Its numbers keep their digits. Without a value, it is null.
+func valueOf(raw v1alpha1.JSON) (value any, err error) {
+	if len(raw.Raw) == 0 {
+		return nil, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(raw.Raw))
+	d.UseNumber()
+	return value, d.Decode(&value)
 }
 
 // MaxModule is the maximum number of resources of a Module.
@@ -351,6 +361,7 @@ func (m *Module) makeSets(spec *v1alpha1.ModuleSpec, env Environment) error {
 				continue
 			}
 			s.contents = make([][sha256.Size]byte, block.Len())
+			s.repeatsBy = m.absolute(dependencies.Repeats(block))
 			s.through = make([][]lang.Address, block.Len())
 			for k := range block.Len() {
 				own := digests(block, k)
@@ -510,9 +521,11 @@ func (m *Module) BlockSet(ref v1alpha1.ObjectReference) *Set {
 	gone := &Set{Owner: m.Owner, expansion: m.Expansion}
 	if m.Expansion != nil && m.Deleting == nil {
 		mode, terraformType := v1alpha1.ParseKind(ref.Kind)
-		if w := m.Expansion.Waits(lang.AddressOf(mode, terraformType, ref.Name)); w != nil {
+		addr := lang.AddressOf(mode, terraformType, ref.Name)
+		if w := m.Expansion.Waits(addr); w != nil {
 			gone.Problem = reasonOf(w)
 		}
+		gone.undeclared = m.Expansion.Undeclares(addr)
 	}
 	return gone
 }

@@ -63,11 +63,15 @@ type Set struct {
 	block    *module.Set
 	contents [][sha256.Size]byte
 	through  [][]lang.Address
+	// repeatsBy are those of through to which count or for_each refers itself.
+	repeatsBy []lang.Address
 	// dependsOn are the addresses in depends_on of the block and of the modules that it is in.
 	dependsOn []lang.Address
 	// source is the ConfigMap with the files of the Module, and expansion the Module's; empty and nil for a ResourceSet.
 	source    string
 	expansion *module.Expansion
+	// undeclared is true without a block, if the Module has the block but not the instance of the module that it is in.
+	undeclared bool
 }
 
 // New returns the set of an object. data is the content of the ConfigMap that it names, and configMap the revision of its
@@ -399,12 +403,15 @@ const (
 	reasonCountIndex      = "delete_because_count_index"
 	reasonEachKey         = "delete_because_each_key"
 	reasonWrongRepetition = "delete_because_wrong_repetition"
+	reasonNoModule        = "delete_because_no_module"
 )
 
 // leavingReason returns the reason why an instance left the set; "" if the set no longer has its type and name.
 func (s *Set) leavingReason(ref v1alpha1.ObjectReference) string {
 	name, key, keyed := v1alpha1.ParseInstanceName(ref.Name)
 	switch {
+	case s.undeclared:
+		return reasonNoModule
 	case s.Deleting != nil || name != s.Template || s.APIVersion != ref.APIVersion || s.Kind != ref.Kind:
 		return ""
 	case keyed != (s.Repeats != "") || key.Named != (s.Repeats == lang.RepeatForEach):

@@ -80,7 +80,7 @@ func (t *Plan) configure(c *v1alpha1.PlanChange) {
 // withoutConfiguration are the reasons of deletes of resources that are no longer in the configuration.
 var withoutConfiguration = []tfjson.ActionReason{
 	tfjson.ActionReasonDeleteBecauseNoResourceConfig, tfjson.ActionReasonDeleteBecauseCountIndex, tfjson.ActionReasonDeleteBecauseEachKey,
-	tfjson.ActionReasonDeleteBecauseWrongRepetition,
+	tfjson.ActionReasonDeleteBecauseWrongRepetition, tfjson.ActionReasonDeleteBecauseNoModule,
 }
 
 // keyOf returns the key of an instance as its address has it.

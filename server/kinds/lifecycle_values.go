@@ -118,31 +118,38 @@ func checkTrigger(_ context.Context, s *served, u *unstructured.Unstructured, pa
 // triggerSteps returns the steps of an entry of replaceTriggeredBy, without the key of an instance. In a template, the key
 // may be an expression, as in sim_network.n[count.index].id.
 func triggerSteps(text string, template bool) (hcl.Traversal, bool) {
-	if t, diags := hclsyntax.ParseTraversalAbs([]byte(text), "", hcl.InitialPos); !diags.HasErrors() {
-		if len(t) > 2 {
-			if _, keyed := t[2].(hcl.TraverseIndex); keyed {
-				t = slices.Delete(slices.Clone(t), 2, 3)
-			}
-		}
-		return t, len(t) >= 2
-	}
 	e, diags := hclsyntax.ParseExpression([]byte(text), "", hcl.InitialPos)
-	if diags.HasErrors() || !template {
+	if diags.HasErrors() {
 		return nil, false
 	}
-	var after hcl.Traversal
-	if r, ok := e.(*hclsyntax.RelativeTraversalExpr); ok {
-		e, after = r.Source, r.Traversal
+	t, ok := stepsOf(e, template)
+	if len(t) > 2 {
+		if _, keyed := t[2].(hcl.TraverseIndex); keyed {
+			t = slices.Delete(slices.Clone(t), 2, 3)
+		}
 	}
-	index, ok := e.(*hclsyntax.IndexExpr)
-	if !ok {
+	return t, ok && len(t) >= 2
+}
+
+// stepsOf returns the steps of a reference. keys permits indexes that are expressions, such as [each.key].
+func stepsOf(e hclsyntax.Expression, keys bool) (hcl.Traversal, bool) {
+	var before hclsyntax.Expression
+	var last hcl.Traversal
+	switch e := e.(type) {
+	case *hclsyntax.ScopeTraversalExpr:
+		return e.Traversal, true
+	case *hclsyntax.RelativeTraversalExpr:
+		before, last = e.Source, e.Traversal
+	case *hclsyntax.IndexExpr:
+		if !keys {
+			return nil, false
+		}
+		before, last = e.Collection, hcl.Traversal{hcl.TraverseIndex{Key: cty.DynamicVal}}
+	default:
 		return nil, false
 	}
-	of, ok := index.Collection.(*hclsyntax.ScopeTraversalExpr)
-	if !ok || len(of.Traversal) != 2 {
-		return nil, false
-	}
-	return slices.Concat(of.Traversal, after), true
+	t, ok := stepsOf(before, keys)
+	return slices.Concat(t, last), ok
 }
 
 // reservedWords returns the first words of addresses of other objects than managed resources.

@@ -25,6 +25,9 @@ type config struct {
 	// Forgotten holds addresses that were removed and whose infrastructure stays: a removed block, or
 	// lifecycle.destroy: false.
 	Forgotten []string `json:"forgotten,omitempty"`
+	// Files and Inputs are those of a Module; see modules_test.go.
+	Files  map[string]string `json:"files,omitempty"`
+	Inputs map[string]any    `json:"inputs,omitempty"`
 }
 
 func (c config) clone() config {

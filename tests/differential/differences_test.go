@@ -345,8 +345,7 @@ func closed(states map[string]*state) map[string]*state {
 	out := map[string]*state{}
 	behind := map[string][]string{} // by resource: a reference has no key of an instance
 	for at, s := range states {
-		set, _, _ := strings.Cut(at, "[")
-		behind[set] = append(behind[set], s.Dependencies...)
+		behind[unkeyed(at)] = append(behind[unkeyed(at)], s.Dependencies...)
 	}
 	for at, s := range states {
 		seen := map[string]bool{}

@@ -27,6 +27,8 @@ type hykube struct {
 	cloud     *cloud
 	namespace string
 	before    config
+	// sources holds the addresses of the providers in the story.
+	sources map[string]string
 	// known lists all addresses that the configuration has had.
 	known map[string]bool
 }
@@ -36,7 +38,10 @@ func newHykube(ctx context.Context, f *fixture, st *story, namespace string) (*h
 	if err != nil {
 		return nil, err
 	}
-	y := &hykube{fixture: f, cloud: c, namespace: namespace, known: map[string]bool{}}
+	y := &hykube{fixture: f, cloud: c, namespace: namespace, known: map[string]bool{}, sources: map[string]string{}}
+	for _, name := range st.providers() {
+		y.sources[name] = f.sources[name]
+	}
 	err = y.write(ctx, "/api/v1/namespaces", map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}})
 	for _, provider := range st.providers() {
 		// Objects that name no ProviderConfig use the one with the provider's name.
@@ -105,6 +110,7 @@ func (y *hykube) play(ctx context.Context, s *step, c config) (*outcome, error) 
 // record records the configuration, and deletes the objects that it no longer has. refused is the server's error.
 func (y *hykube) record(ctx context.Context, s *step, c config) (refused string, err error) {
 	defer func() { y.before = c }()
+	y.before.Files = c.Files
 	var all []string
 	refuse := func(at string, err error) error {
 		if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) || apierrors.IsConflict(err) {
@@ -122,6 +128,13 @@ func (y *hykube) record(ctx context.Context, s *step, c config) (refused string,
 			object := map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": name}, data: keys}
 			if err := y.write(ctx, "/api/v1/namespaces/"+y.namespace+"/"+strings.ToLower(kind)+"s", object); err != nil {
 				return "", fmt.Errorf("write %s %q: %w", kind, name, err)
+			}
+		}
+	}
+	if len(c.Files) > 0 {
+		if err := y.writeModule(ctx, c); err != nil {
+			if err := refuse("the Module", err); err != nil {
+				return "", err
 			}
 		}
 	}
@@ -227,8 +240,12 @@ func (y *hykube) undelete(ctx context.Context, collection string, object map[str
 
 func (y *hykube) taint(ctx context.Context, verb, at string) error {
 	a, err := parseAddress(at)
-	if err != nil {
+	if err != nil && len(y.before.Files) == 0 {
 		return err
+	}
+	if len(y.before.Files) > 0 {
+		a.typ, a.name = inModule(at)
+		at = a.typ + ".x"
 	}
 	collection, err := y.collection(ctx, at)
 	if err != nil {
@@ -322,10 +339,15 @@ func (y *hykube) states(ctx context.Context) (map[string]*state, error) {
 			out[fmt.Sprintf("%s deposed %d", at, i+1)] = &state{Attributes: d.Attributes, Tainted: d.Tainted, Dependencies: d.Dependencies}
 		}
 	}
+	if len(y.before.Files) > 0 {
+		if err := y.moduleStates(ctx, out); err != nil {
+			return nil, err
+		}
+	}
 	for _, s := range out {
 		// Terraform's states name no keys: a reference to an instance depends on all of them.
 		for i, d := range s.Dependencies {
-			s.Dependencies[i], _, _ = strings.Cut(d, "[")
+			s.Dependencies[i] = unkeyed(d)
 		}
 		slices.Sort(s.Dependencies)
 		s.Dependencies = slices.Compact(s.Dependencies)

@@ -1,6 +1,7 @@
 package differential
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,7 +25,7 @@ func (y *hykube) planAndApply(ctx context.Context, s *step, out *outcome) error 
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "step-", Namespace: y.namespace},
 		Spec: v1alpha1.PlanSpec{
 			Destroy: s.Destroy, RefreshOnly: s.RefreshOnly, Refresh: v1alpha1.RefreshAll,
-			Targets: s.Target, Exclude: s.Exclude, Replace: s.Replace,
+			Targets: y.addresses(s.Target), Exclude: y.addresses(s.Exclude), Replace: y.addresses(s.Replace),
 		},
 	}
 	if s.NoRefresh {
@@ -106,7 +107,7 @@ func (y *hykube) undone(ctx context.Context, path string) (map[string]v1alpha1.C
 	out := map[string]v1alpha1.ChangeState{}
 	for _, c := range list {
 		if c.State != v1alpha1.ChangeDone && c.Deposed == "" {
-			out[c.Address] = c.State
+			out[strings.TrimPrefix(c.Address, rootPrefix)] = c.State
 		}
 	}
 	return out, err
@@ -170,7 +171,7 @@ func (y *hykube) show(ctx context.Context, plan string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubectl hykube show %s: %w\n%s", plan, err, errs.String())
 	}
-	return text, nil
+	return bytes.ReplaceAll(text, []byte(rootPrefix), nil), nil
 }
 
 // await watches the plan until done returns true.

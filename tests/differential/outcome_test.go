@@ -69,7 +69,7 @@ func readPlan(data []byte) (*planDocument, error) {
 		Changes       []map[string]any `json:"resource_changes"`
 		Drift         []map[string]any `json:"resource_drift"`
 		PlannedValues struct {
-			Root struct{ Resources []map[string]any } `json:"root_module"`
+			Root moduleValues `json:"root_module"`
 		} `json:"planned_values"`
 	}
 	if err := decode(data, &doc); err != nil {
@@ -79,10 +79,11 @@ func readPlan(data []byte) (*planDocument, error) {
 	for _, part := range []struct {
 		to *map[string]map[string]any
 		in []map[string]any
-	}{{&out.Changes, doc.Changes}, {&out.Drift, doc.Drift}, {&out.Values, doc.PlannedValues.Root.Resources}} {
+	}{{&out.Changes, doc.Changes}, {&out.Drift, doc.Drift}, {&out.Values, doc.PlannedValues.Root.all()}} {
 		*part.to = map[string]map[string]any{}
 		for _, c := range part.in {
 			key := fmt.Sprint(c["address"])
+			delete(c, "module_address") // the address has it
 			if c["deposed"] != nil {
 				key += " deposed"
 				c["deposed"] = "KEY" // the value is random on both sides

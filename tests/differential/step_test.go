@@ -22,13 +22,18 @@ type story struct {
 	Short bool `json:"short,omitempty"`
 	// Open describes a known difference of Hykube that is a bug. The story then must differ; otherwise Open must be
 	// removed.
-	Open  string  `json:"open,omitempty"`
-	Steps []*step `json:"steps"`
+	Open string `json:"open,omitempty"`
+	// Providers names the providers of a story with files.
+	Providers []string `json:"providers,omitempty"`
+	Steps     []*step  `json:"steps"`
 }
 
 // providers returns the names of all providers in the story.
 func (st *story) providers() []string {
 	names := map[string]bool{}
+	for _, name := range st.Providers {
+		names[name] = true
+	}
 	for _, s := range st.Steps {
 		for _, addresses := range [][]string{slices.Collect(maps.Keys(s.Resources)), slices.Collect(maps.Keys(s.Set))} {
 			for _, at := range addresses {
@@ -57,6 +62,11 @@ type step struct {
 	Secrets        map[string]map[string]string `json:"secrets,omitempty"`
 	Forget         []string                     `json:"forget,omitempty"`
 	ClearLifecycle bool                         `json:"clearLifecycle,omitempty"`
+
+	// Files are the configuration of a story of a Module, by path: Terraform's working directory. Those that a step omits
+	// stay, and an empty one is removed. Inputs, if there are any, replaces the values of all variables.
+	Files  map[string]string `json:"files,omitempty"`
+	Inputs map[string]any    `json:"inputs,omitempty"`
 
 	// These fields change the cloud before the plan.
 	Create []cloudObject `json:"create,omitempty"`
@@ -120,6 +130,17 @@ func (s *step) next(c config) config {
 			}
 			c.Resources[at][name] = v
 		}
+	}
+	if c.Files == nil {
+		c.Files = map[string]string{}
+	}
+	for path, text := range s.Files {
+		if c.Files[path] = text; text == "" {
+			delete(c.Files, path)
+		}
+	}
+	if s.Inputs != nil {
+		c.Inputs = s.Inputs
 	}
 	if s.ClearLifecycle || c.Lifecycle == nil {
 		c.Lifecycle = map[string]map[string]any{}

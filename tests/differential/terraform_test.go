@@ -23,6 +23,8 @@ type terraform struct {
 	// sources holds the addresses of the providers in the story, and plugins their processes.
 	sources map[string]string
 	plugins *running
+	// written are the files of the Module in the last step, by path.
+	written map[string]string
 }
 
 // errRefused is the error of a command that failed as a user would see it. Any other error is a failure of the test.
@@ -93,6 +95,11 @@ func (t *terraform) play(ctx context.Context, s *step, c config) (*outcome, erro
 	if err := os.WriteFile(filepath.Join(t.dir, "main.tf.json"), text, 0o600); err != nil {
 		return nil, err
 	}
+	if len(c.Files) > 0 {
+		if err := t.writeFiles(ctx, c); err != nil {
+			return nil, err
+		}
+	}
 	if err := t.cloud.prepare(ctx, s); err != nil {
 		return nil, err
 	}
@@ -109,6 +116,9 @@ func (t *terraform) play(ctx context.Context, s *step, c config) (*outcome, erro
 	}
 	if out.States, err = t.states(); err != nil {
 		return nil, err
+	}
+	if len(c.Files) > 0 {
+		dropData(out.States)
 	}
 	return out, t.cloud.observe(ctx, out)
 }
@@ -164,10 +174,16 @@ func (t *terraform) states() (map[string]*state, error) {
 	if err != nil {
 		return nil, err
 	}
+	return readStates(data)
+}
+
+// readStates parses Terraform's state.
+func readStates(data []byte) (map[string]*state, error) {
 	var file struct {
 		Resources []struct {
-			Mode, Type, Name string
-			Instances        []struct {
+			Module, Mode, Type, Name string
+
+			Instances []struct {
 				Index        any `json:"index_key"`
 				Status       string
 				Deposed      string
@@ -185,7 +201,10 @@ func (t *terraform) states() (map[string]*state, error) {
 		if r.Mode != "managed" {
 			at = r.Mode + "." + at
 		}
-		deposed := 0
+		if r.Module != "" {
+			at = r.Module + "." + at
+		}
+		deposed := map[string]int{}
 		for _, i := range r.Instances {
 			key := at
 			if name, named := i.Index.(string); named {
@@ -194,8 +213,8 @@ func (t *terraform) states() (map[string]*state, error) {
 				key = fmt.Sprintf("%s[%s]", at, text(i.Index))
 			}
 			if i.Deposed != "" {
-				deposed++
-				key = fmt.Sprintf("%s deposed %d", at, deposed)
+				deposed[key]++
+				key = fmt.Sprintf("%s deposed %d", key, deposed[key])
 			}
 			slices.Sort(i.Dependencies)
 			out[key] = &state{Attributes: i.Attributes, Tainted: i.Status == "tainted", Dependencies: i.Dependencies}
