@@ -31,7 +31,7 @@ func ReasonMeanings() map[string]string {
 		v1alpha1.ReasonTainted:           "marked to be replaced by the next plan",
 		v1alpha1.ReasonReplaceIncomplete: "replaced in part: the message says which instance exists",
 		v1alpha1.ReasonUndeleted:         "no longer deleted, and not planned since: kubectl hykube plan",
-		v1alpha1.ReasonKeysUnknown:       "kept: the keys of their ResourceSet are not known; kubectl get resourcesets has the reason",
+		v1alpha1.ReasonKeysUnknown:       "kept: the instances of their ResourceSet or Module are not known; kubectl get resourcesets,modules has the reason",
 		v1alpha1.ReasonDeclared:          "opened by the plans that need them",
 		v1alpha1.ReasonRecordLost:        "applied, and without a record: check whether they exist, then kubectl hykube resolve",
 		v1alpha1.ReasonCreateUnknown:     "may have been created: check whether they exist, then kubectl hykube resolve",

@@ -219,18 +219,15 @@ func (o *resolveOptions) Run(ctx context.Context) error {
 		err = o.retryAll(ctx, lost)
 	case o.forget:
 		o.Targets = nil
-		var instances []string
+		var virtual []addrs.Target
 		for _, l := range lost {
 			if v1alpha1.IsVirtualName(l.Name) {
-				instances = append(instances, l.Address())
+				virtual = append(virtual, l.Target)
 				continue
 			}
 			o.Targets = append(o.Targets, l.Target)
 		}
-		if len(instances) > 0 {
-			failed = exit.Join(append(withoutNil(failed), fmt.Errorf("resolve --forget: these are instances of a ResourceSet: %s. Remove their keys from the set, or lower its count: the next applied plan then forgets the creates and destroys nothing",
-				strings.Join(printer.Cut(instances, printer.ListedChanges, "%d more"), ", "))))
-		}
+		failed = exit.Join(withoutNil(append([]error{failed}, notForgotten(virtual)...)...))
 		if len(o.Targets) == 0 {
 			return failed
 		}
@@ -239,6 +236,24 @@ func (o *resolveOptions) Run(ctx context.Context) error {
 		err = o.imports.Run(ctx)
 	}
 	return exit.Join(withoutNil(failed, err))
+}
+
+// notForgotten returns the errors for resources without an object of their own, which the command cannot mark.
+func notForgotten(virtual []addrs.Target) (errs []error) {
+	of := map[bool][]string{}
+	for _, t := range virtual {
+		inModule := v1alpha1.OwnerKind(t.Name) == "Module"
+		of[inModule] = append(of[inModule], t.Address())
+	}
+	const then = "the next applied plan then forgets the creates and destroys nothing"
+	add := func(list []string, format string) {
+		if len(list) > 0 {
+			errs = append(errs, fmt.Errorf(format+then, strings.Join(printer.Cut(list, printer.ListedChanges, "%d more"), ", ")))
+		}
+	}
+	add(of[false], "resolve --forget: these are instances of a ResourceSet: %s. Remove their keys from the set, or lower its count: ")
+	add(of[true], "resolve --forget: these are resources of a Module: %s. Remove them from the files or the inputs of the Module: ")
+	return errs
 }
 
 func withoutNil(errs ...error) []error {
