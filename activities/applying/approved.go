@@ -9,6 +9,7 @@ import (
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
@@ -27,11 +28,15 @@ import (
 // acquire returns a session for a call with an approved configuration. It checks the rights and the session after the
 // wait for it. The caller releases the session.
 func (s *stepRun) acquire(ctx context.Context, r *resource.Resource, config cty.Value) (*session.Session, error) {
-	if err := s.checkApproved(r, config); err != nil {
+	planned, err := s.planned(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkApproved(r, planned, config); err != nil {
 		return nil, err
 	}
 	if s.Change.Mode == v1alpha1.ModeAction { // planning refuses other secrets of a data source
-		if err := s.checkOrigins(ctx, config); err != nil {
+		if err := s.checkOrigins(ctx, r, planned, config); err != nil {
 			return nil, err
 		}
 	}
@@ -64,14 +69,7 @@ func (s *stepRun) checkSecrets(ctx context.Context) error {
 }
 
 // checkApproved returns a *StaleError if the configuration contradicts the known values of the approved plan.
-func (s *stepRun) checkApproved(r *resource.Resource, config cty.Value) error {
-	planned, err := ctymsgpack.Unmarshal(s.Change.Planned, r.Schema.Block.ImpliedType())
-	if err == nil {
-		planned, err = instance.Remark(planned, s.Change.PlannedSensitive)
-	}
-	if err != nil {
-		return fmt.Errorf("decode planned value of %s: %w", s.Change.Address, err)
-	}
+func checkApproved(r *resource.Resource, planned, config cty.Value) error {
 	config = plan.WithoutWriteOnly(r.Schema.Block, config) // these may differ each time, and were not stored
 	if errs := plan.CheckCompatible(r.Schema.Block, planned, config); len(errs) > 0 {
 		return changes.Stale(v1alpha1.StaleInconsistentPlan, "with all values known, the arguments differ from the approved ones: %v", errors.Join(errs...))
@@ -79,20 +77,35 @@ func (s *stepRun) checkApproved(r *resource.Resource, config cty.Value) error {
 	return nil
 }
 
-// checkOrigins returns a *StaleError if the configuration has a secret of an object that the approved plan did not show, and that a
-// user who caused the change may not read. Planning does not know the nested attributes of a value that it does not know.
-func (s *stepRun) checkOrigins(ctx context.Context, config cty.Value) error {
+// checkOrigins returns a *StaleError if an argument has a secret of an object that the approved plan did not give to it, and a user
+// who caused the change, or wrote the arguments of the provider, may not read the secret. Planning does not know the nested
+// attributes of a value that it does not know.
+func (s *stepRun) checkOrigins(ctx context.Context, r *resource.Resource, planned, config cty.Value) error {
 	further := *s.Change
-	if further.Discloses = changes.UnplannedOrigins(s.Change, config); len(further.Discloses) == 0 {
+	further.Discloses = changes.UnplannedOrigins(s.Change, r.Schema.Block, planned, config)
+	if len(further.Discloses) == 0 {
 		return nil
 	}
+	further.Contributors = contributor.Merge(further.Contributors, further.ProviderWriters)
 	who, missing, err := changes.LackSecretRights(ctx, s.Sources, s.Plan, &further)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
 	of := lang.Origin{Address: lang.Address(further.Discloses[0])}
 	return changes.Stale(v1alpha1.StaleInconsistentPlan, "with all values known, an argument has a secret of %s, which the approved plan does not "+
-		"give to the provider, and the user %q may not read it", of.Text(s.Change.Object.Namespace), who.Username)
+		"give to it, and the user %q may not read it", of.Text(s.Change.Object.Namespace), who.Username)
+}
+
+// planned returns the planned value of the approved change, with the marks of its secrets.
+func (s *stepRun) planned(r *resource.Resource) (planned cty.Value, err error) {
+	planned, err = ctymsgpack.Unmarshal(s.Change.Planned, r.Schema.Block.ImpliedType())
+	if err == nil {
+		planned, err = instance.Remark(planned, s.Change.PlannedSensitive)
+	}
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("decode planned value of %s: %w", s.Change.Address, err)
+	}
+	return planned, nil
 }
 
 // prior returns the state before the step: the recorded state or the one that planning read, or the current one.
@@ -164,14 +177,14 @@ func (s *stepRun) planAgain(v *scope.Evaluator, r *resource.Resource, l *scope.L
 	if !scope.Known(config.Effective) {
 		return nil, config, fmt.Errorf("a value that %s refers to is still not known", c.Address)
 	}
-	if err := s.checkOrigins(v.Ctx, config.Written); err != nil {
+	marked, err := s.planned(r)
+	if err != nil {
 		return nil, config, err
 	}
-	ty := r.Schema.Block.ImpliedType()
-	planned, err := ctymsgpack.Unmarshal(c.Planned, ty)
-	if err != nil {
-		return nil, config, fmt.Errorf("decode planned value of %s: %w", c.Address, err)
+	if err := s.checkOrigins(v.Ctx, r, marked, config.Written); err != nil {
+		return nil, config, err
 	}
+	planned := lang.WithoutMarks(marked)
 	config.PlannedPrivate, config.Validated = c.PlannedPrivate, c.Validated
 	if f := c.Final; f != nil && f.Configuration.Same(ledger.Configuration(l.Digest)) {
 		config.Final = &instance.Planned{Action: v1alpha1.ActionCreate, Value: planned, Private: c.PlannedPrivate, Validated: c.Validated, Final: true}

@@ -9,6 +9,7 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
 
@@ -132,12 +133,15 @@ func LackSecretRights(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan
 	return who, nil, nil
 }
 
-// UnplannedOrigins returns the objects whose secrets a configuration has, although the change's plan did not show them. A value that
-// planning did not know may come from other objects than its expression showed.
-func UnplannedOrigins(c *ledger.Change, config cty.Value) (of []ledger.Origin) {
-	for _, o := range lang.OriginsOf(config) {
-		if !slices.Contains(c.Origins, ledger.Origin(o.Address)) {
-			of = addOrigin(of, o)
+// UnplannedOrigins returns the objects whose secrets arguments of a configuration have, although the planned value of the change has
+// none of theirs there. A value that planning did not know may come from other objects than its expression showed.
+func UnplannedOrigins(c *ledger.Change, block *schema.Block, planned, config cty.Value) (of []ledger.Origin) {
+	for _, s := range plan.SecretArguments(block, config) {
+		for _, o := range s.Origins {
+			noted := s.WriteOnly && slices.Contains(c.Origins, ledger.Origin(o.Address))
+			if !noted && !plan.Gives(planned, s.Path, o.Address) {
+				of = addOrigin(of, o)
+			}
 		}
 	}
 	return of

@@ -14,6 +14,7 @@ import (
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/session"
 
 	"github.com/zclconf/go-cty/cty"
@@ -77,7 +78,10 @@ type holding struct {
 // secrets that the provider does not have and that the users who caused the change may not read. Some providers send their
 // arguments to the cloud while they plan, before anybody approves.
 func (pr *proposal) noteSecrets(ctx context.Context, c *ledger.Change, r *resource.Resource, l *session.Session, config cty.Value, recorded *ledger.State) (withheld []cty.Path, err error) {
-	c.Secrets, c.ProviderArguments, c.Origins, c.Discloses = nil, nil, nil, nil // an earlier attempt may have set them
+	c.Secrets, c.ProviderArguments, c.Origins, c.Discloses, c.ProviderWriters = nil, nil, nil, nil, nil // an earlier attempt may have set them
+	if !scope.Known(config) {
+		c.ProviderWriters = pr.writersOf(ctx, l)
+	}
 	to := account{r.Entry.Name, ledger.Configuration(l.Digest)}
 	secrets := plan.SecretArguments(r.Schema.Block, config)
 	if len(secrets) == 0 {

@@ -483,6 +483,9 @@ type Change struct {
 	Planned []byte `json:"planned,omitempty"`
 	// PlannedSensitive holds the paths in Planned that are secret because a reference made them so.
 	PlannedSensitive json.RawMessage `json:"plannedSensitive,omitempty"`
+	// ProviderWriters wrote the arguments of the provider, if planning did not know the whole configuration. The values that it
+	// did not know may have secrets, for which a step asks for the rights of these users, too.
+	ProviderWriters []v1alpha1.Contributor `json:"providerWriters,omitempty"`
 	// Origins are the objects whose secrets the change gives to the provider. Discloses are those of them whose secrets the
 	// provider does not have yet.
 	Origins   []Origin `json:"origins,omitempty"`

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/hykube/hykube/internal/lang"
@@ -12,8 +14,8 @@ type SecretArgument struct {
 	Path    cty.Path
 	Origins []lang.Origin
 	// Hidden is true if the schema declares the argument sensitive or write-only, so that no other object shows the secret
-	// after the provider received it.
-	Hidden bool
+	// after the provider received it. A plan has no value of a WriteOnly one.
+	Hidden, WriteOnly bool
 }
 
 // SecretArguments returns the arguments of a configuration whose secrets come from other objects, in a stable order.
@@ -25,7 +27,7 @@ func SecretArguments(block *schema.Block, config cty.Value) []SecretArgument {
 	_, marks := config.UnmarkDeepWithPaths()
 	for _, m := range marks {
 		if origins := lang.OriginsIn(m.Marks); len(origins) > 0 {
-			out = append(out, SecretArgument{Path: m.Path, Origins: origins, Hidden: hidden(block, m.Path)})
+			out = append(out, SecretArgument{Path: m.Path, Origins: origins, Hidden: hidden(block, m.Path), WriteOnly: writeOnly(block, m.Path)})
 		}
 	}
 	return out
@@ -51,6 +53,17 @@ func OriginsAt(v cty.Value, at cty.Path) []lang.Origin {
 		}
 	}
 	return nil
+}
+
+// Gives reports whether a planned value has a secret of an object at a path, or in what contains the path.
+func Gives(planned cty.Value, at cty.Path, of lang.Address) bool {
+	if !lang.HasMarks(planned) {
+		return false
+	}
+	_, marks := planned.UnmarkDeepWithPaths()
+	return slices.ContainsFunc(marks, func(m cty.PathValueMarks) bool {
+		return at.HasPrefix(m.Path) && slices.ContainsFunc(lang.OriginsIn(m.Marks), func(o lang.Origin) bool { return o.Address == of })
+	})
 }
 
 // hidden reports whether the path leads to, or into, an attribute that the schema declares sensitive or write-only.
