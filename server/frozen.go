@@ -124,7 +124,7 @@ func (s *Server) warnFrozen(inner http.Handler) http.Handler {
 		info, _ := request.RequestInfoFrom(r.Context())
 		// Clients keep the answers of discovery, and would show their warnings after the thaw.
 		if info != nil && info.IsResourceRequest && s.config.store.Restored().Frozen(info.Namespace) && !s.gate.fromServer(r) {
-			warning.AddWarning(r.Context(), "", changes.MessageFrozen)
+			warning.AddWarning(r.Context(), v1alpha1.WarningAgentFrozen, changes.MessageFrozen)
 		}
 		inner.ServeHTTP(w, r)
 	})

@@ -341,3 +341,7 @@ const (
 func MessageMoving(to string) string {
 	return "deleted, and " + to + " names it in lifecycle.moved; make a Plan to move its infrastructure there and to remove the object"
 }
+
+// WarningAgentFrozen is the agent of the warning in each answer about a namespace whose plans the server does not apply, because
+// its database was restored from a backup.
+const WarningAgentFrozen = "hykube-frozen"

@@ -33,6 +33,8 @@ func TestTerraformHints(t *testing.T) {
 		{"show -var region=eu", `there is no flag "var": plan and apply have --var for the variables of -f DIR`},
 		{"plan -state=x", "the server stores the state"},
 		{"destroy -target=sim_network.main", `there is no flag "target": name resources after the command`},
+		{"search", "wrong number of arguments (0): write kubectl hykube search TEXT"},
+		{"state mv a", "wrong number of arguments (1): write kubectl hykube state mv"},
 		{"plan --nonsense", "unknown flag: --nonsense"},
 		{"plan -x", "unknown shorthand flag: 'x' in -x"},
 		{"apply plan-x7k2d --auto-approve", `apply takes no arguments such as "plan-x7k2d"`},

@@ -74,6 +74,8 @@ type Server struct {
 	Refusing map[string]*metav1.Status
 	// Owned are fields of objects of some names that another manager owns.
 	Owned map[string][]metav1.StatusCause
+	// Frozen is true if the server applies no plan, and says so with each answer.
+	Frozen bool
 	// MovedSince refuses approvals that are dry runs.
 	MovedSince *metav1.Status
 	// Refuse answers a request with an error before anything else looks at it.
@@ -421,6 +423,9 @@ func Status(code int32, reason metav1.StatusReason, message string) *metav1.Stat
 
 func (f *Server) answer(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json")
+	if f.Frozen {
+		w.Header().Set("Warning", "299 "+v1alpha1.WarningAgentFrozen+` "This server is frozen"`)
+	}
 	w.WriteHeader(code)
 	if err := json.NewEncoder(w).Encode(v); err != nil {
 		f.T.Logf("answer: %v", err)

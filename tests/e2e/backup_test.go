@@ -124,6 +124,12 @@ func TestABackupIsRestoredElsewhere(t *testing.T) {
 			if _, err := r.Kubectl(t.Context(), "", "hykube", "approve", "new", "-n", "saved", "--digest", digest); err == nil || !strings.Contains(err.Error(), "The approval is refused. This server is frozen") {
 				t.Errorf("the approval says %v", err)
 			}
+			more := networksFile("more-"+strings.ToLower(name), 1)
+			_, err = r.Kubectl(t.Context(), more, "hykube", "apply", "-n", "saved", "-f", "-", "--auto-approve")
+			if err == nil || !strings.Contains(err.Error(), "The server applies no plan in namespace saved") ||
+				!strings.Contains(err.Error(), "Nothing was changed.") {
+				t.Errorf("the apply of files says %v", err)
+			}
 			status := r.Command(t.Context(), "hykube", "kubectl", "hykube", "status", "-n", "saved")
 			if said, err := status.CombinedOutput(); err != nil || !strings.Contains(string(said), "This server is frozen") {
 				t.Errorf("the status says %v\n%s", err, said)

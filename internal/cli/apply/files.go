@@ -103,6 +103,10 @@ func (a *fileApply) once(ctx context.Context, moved []*record.ChangedError) (err
 func (a *fileApply) waits(ctx context.Context) string {
 	var out []string
 	for _, p := range a.sp.Plans {
+		if a.Frozen[p.Namespace] && !planapi.NothingToDo(p) {
+			out = append(out, planapi.FrozenText(p.Namespace)+".")
+			continue
+		}
 		if why := planapi.WhyItWaits(ctx, a.Session, p); why != "" && !planapi.NothingToDo(p) {
 			out = append(out, fmt.Sprintf("The plan of the recorded files would wait in namespace %s for someone who may approve it. %s", p.Namespace, strings.TrimSuffix(why, ".")+"."))
 		}

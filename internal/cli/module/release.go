@@ -59,7 +59,7 @@ place is not overwritten.
 The command needs the rights of "state pull", and those to update and delete the Module, and to plan and approve.`,
 		Example: `  kubectl hykube module release shop -n prod
   kubectl hykube module release shop -n prod -o released.tfstate --auto-approve`,
-		Args: cobra.ExactArgs(1),
+		Args: session.Exactly(1),
 		RunE: session.Run(o),
 	}
 	fs := cmd.Flags()

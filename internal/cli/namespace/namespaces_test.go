@@ -39,8 +39,17 @@ func TestStatusOfNamespacesWithoutResources(t *testing.T) {
 			}
 		})
 	}
-	// A user who may not read namespaces gets an answer nevertheless.
 	f := clitest.New(t, cli.Command)
+	f.HasNamespace("production")
+	for _, args := range [][]string{{"state", "list"}, {"show", "--failed"}} {
+		const want = `namespace "porduction" not found: did you mean -n production?`
+		_, errOut, code := f.Run(append(args, "-n", "porduction")...)
+		if code != exit.Failed || !strings.Contains(errOut, want) {
+			t.Errorf("%v: code %d: %s", args, code, errOut)
+		}
+	}
+	// A user who may not read namespaces gets an answer nevertheless.
+	f = clitest.New(t, cli.Command)
 	f.Refuse = func(r *http.Request) *metav1.Status {
 		if strings.Contains(r.URL.Path, "/namespaces/zz") && !strings.Contains(r.URL.Path, "/namespaces/zz/") {
 			return clitest.Status(403, metav1.StatusReasonForbidden, `cannot get resource "namespaces"`)

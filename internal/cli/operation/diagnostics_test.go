@@ -42,6 +42,7 @@ func TestTextThatManyResourcesShare(t *testing.T) {
 				for i := range f.Changes[p.Namespace+"/"+p.Name] {
 					c := &f.Changes[p.Namespace+"/"+p.Name][i]
 					c.State, c.Diagnostics = v1alpha1.ChangeUnknown, []v1alpha1.Diagnostic{lost(i)}
+					c.Message = "apply: " + lost(i).Summary + ": " + lost(i).Detail
 				}
 				f.Set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonApplyFailed, "errors")
 			}
@@ -49,7 +50,10 @@ func TestTextThatManyResourcesShare(t *testing.T) {
 	} {
 		f := clitest.New(t, cli.Command)
 		prepare(f)
-		_, errOut, code := f.Run(append([]string{"apply", "--auto-approve"}, targets...)...)
+		out, errOut, code := f.Run(append([]string{"apply", "--auto-approve"}, targets...)...)
+		if strings.Contains(out, after) || strings.Contains(out, "sim_network.n1: its outcome is unknown\n") != (reason == "apply") {
+			t.Errorf("%s: %s", reason, out)
+		}
 		if code != exit.Failed || strings.Count(errOut, after) != 1 || !strings.Contains(errOut, "The same holds for 15 other resources: sim_network.n1, sim_network.n2, ") {
 			t.Errorf("%s: code %d:\n%s", reason, code, errOut)
 		}

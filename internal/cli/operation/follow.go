@@ -213,7 +213,7 @@ func (f *follower) changeLines(ctx context.Context, c *v1alpha1.PlanChange) []st
 		}
 		out = append(out, fmt.Sprintf("%s %s %s: %s", addr, words[1], f.Style.Red("failed"), printer.OneLine(c)))
 	case v1alpha1.ChangeUnknown:
-		add(f.Style.Red("its outcome is unknown"))
+		out = append(out, fmt.Sprintf("%s %s", addr, f.Style.Red("its outcome is unknown"))) // the end has the text
 	case v1alpha1.ChangeSkipped:
 		if c.Blocked != "" {
 			break // the summary lists skipped changes

@@ -447,11 +447,15 @@ func needsApprovals(p *v1alpha1.Plan) error {
 	return &exit.Error{Code: exit.Refused, Cause: fmt.Errorf("plan %q was approved, but not applied: %s\nAnother user approves it with: %s", p.Name, planapi.ReadyMessage(p), planapi.ApproveCommand(p))}
 }
 
-// checkMayApprove returns an error if the user may not approve the plans, which then wait for another user.
+// checkMayApprove returns an error if the user may not approve the plans, which then wait for another user, or if the server
+// applies no plan of the namespace.
 func (j *Operation) checkMayApprove(ctx context.Context, plans []*v1alpha1.Plan) error {
 	var refused []error
 	for _, p := range plans {
-		if !planapi.MayApprove(ctx, j.Session, p.Namespace) {
+		if j.Frozen[p.Namespace] {
+			text := fmt.Sprintf("plan %s waits: %s", p.Name, planapi.FrozenText(p.Namespace))
+			refused = append(refused, &exit.Error{Code: exit.Refused, Cause: errors.New(text)})
+		} else if !planapi.MayApprove(ctx, j.Session, p.Namespace) {
 			refused = append(refused, &exit.Error{Code: exit.Refused, Cause: errors.New(planapi.CannotApproveText(p))})
 		} else if !planapi.ApprovalCounts(ctx, j.Session, p) {
 			refused = append(refused, &exit.Error{Code: exit.Refused, Cause: errors.New(planapi.AnotherApproves(p))})

@@ -336,3 +336,66 @@ func TestDiscardOfAFailedPlan(t *testing.T) {
 		t.Errorf("code %d: %s", code, errOut)
 	}
 }
+
+// A frozen server applies no plan: apply -f --auto-approve records nothing, and an answer records the files and leaves the plan.
+func TestApplyOfFilesOnAFrozenServer(t *testing.T) {
+	const why = "The server applies no plan in namespace default, because its database was restored from a backup."
+	for _, yes := range []string{"yes\n", "no\n", ""} {
+		f := clitest.New(t, cli.Command)
+		f.Frozen = true
+		args := []string{"apply", "-f", clitest.Write(t, clitest.TwoFiles)}
+		if yes == "" {
+			args = append(args, "--auto-approve")
+		}
+		out, errOut, code := f.RunIn(clitest.OnTerminal, yes, args...)
+		if recorded := len(f.Writes()) > 0; recorded != (yes == "yes\n") || !strings.Contains(out+errOut, why) {
+			t.Errorf("%q: recorded %t: %s%s", yes, recorded, out, errOut)
+		}
+		if code != map[string]int{"yes\n": exit.Refused, "no\n": exit.Failed, "": exit.Refused}[yes] {
+			t.Errorf("%q: code %d: %s", yes, code, errOut)
+		}
+		for name, p := range f.Plans {
+			if p.Status.Approval != nil && p.Status.Approval.Decision == v1alpha1.DecisionApproved {
+				t.Errorf("%q: the plan %s was approved", yes, name)
+			}
+		}
+	}
+}
+
+// A superseded plan is not discarded, and the error names the other plan.
+func TestDiscardOfASupersededPlan(t *testing.T) {
+	f := clitest.New(t, cli.Command)
+	f.Run("plan")
+	f.Set(f.Plans["default/plan-x7k2d"], v1alpha1.ConditionStalled, true, v1alpha1.ReasonSuperseded, "Superseded by plan plan-new.")
+	const want = `nobody can approve plan "plan-x7k2d" any more, so there is nothing to discard: Superseded by plan plan-new.`
+	if _, errOut, code := f.Run("discard", "plan-x7k2d"); code != exit.Failed || !strings.Contains(errOut, want) {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+}
+
+// The end of an approved plan does not repeat the warnings of the plan that the user read.
+func TestApproveDoesNotRepeatWarnings(t *testing.T) {
+	read := v1alpha1.Diagnostic{Severity: v1alpha1.SeverityWarning, Summary: "Of the plan", Address: "sim_network.main"}
+	f := clitest.New(t, cli.Command)
+	f.Planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+		p.Status.Diagnostics = []v1alpha1.Diagnostic{read}
+		changes := clitest.Creates(p)
+		changes[0].Diagnostics = []v1alpha1.Diagnostic{read}
+		return changes
+	}
+	f.Run("plan", "--target", "sim_network.main")
+	f.Applying = func(f *clitest.Server, p *v1alpha1.Plan) {
+		f.Mu.Lock()
+		defer f.Mu.Unlock()
+		c := &f.Changes[p.Namespace+"/"+p.Name][0]
+		c.State = v1alpha1.ChangeDone
+		c.Diagnostics = append(c.Diagnostics, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityWarning, Summary: "Of the apply"})
+		f.Set(p, v1alpha1.ConditionApplied, true, v1alpha1.ReasonApplied, "")
+		f.Set(p, v1alpha1.ConditionReady, true, v1alpha1.ReasonApplied, "")
+	}
+	digest := f.Plans["default/plan-x7k2d"].Status.Digest
+	_, errOut, code := f.Run("approve", "plan-x7k2d", "--digest", digest)
+	if code != exit.Done || strings.Contains(errOut, "Of the plan") || !strings.Contains(errOut, "Of the apply") {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+}

@@ -106,6 +106,10 @@ func (o *approveOptions) approve(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintf(o.Out, "plan.%s/%s approved\n", v1alpha1.GroupName, p.Name)
+	o.Printed = map[v1alpha1.Diagnostic]bool{} // the user read the plan with its warnings
+	for _, d := range p.Status.Diagnostics {
+		o.Printed[d] = true
+	}
 	if p.Status.Approval == nil {
 		fmt.Fprintf(o.Out, "It is not applied yet. %s\n", planapi.ReadyMessage(p))
 		return nil

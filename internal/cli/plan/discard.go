@@ -9,6 +9,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/cli/planapi"
 	"github.com/hykube/hykube/internal/cli/session"
+	"github.com/hykube/hykube/internal/diff"
 )
 
 type discardOptions struct {
@@ -42,6 +43,9 @@ func (o *discardOptions) Run(ctx context.Context) error {
 	}
 	if p.Spec.Speculative {
 		return fmt.Errorf("plan %q is speculative and cannot be approved, so there is nothing to discard. To remove it: kubectl delete plan %s -n %s", p.Name, p.Name, p.Namespace)
+	}
+	if planapi.Superseded(p) {
+		return fmt.Errorf("nobody can approve plan %q any more, so there is nothing to discard: %s", p.Name, diff.Clean(planapi.Why(p), true))
 	}
 	if _, err := planapi.Decide(ctx, o.Session, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: p.Status.Digest, Message: o.message}); err != nil {
 		return err

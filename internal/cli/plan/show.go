@@ -15,6 +15,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/cli/addrs"
 	"github.com/hykube/hykube/internal/cli/history"
+	"github.com/hykube/hykube/internal/cli/namespace"
 	"github.com/hykube/hykube/internal/cli/operation"
 	"github.com/hykube/hykube/internal/cli/planapi"
 	"github.com/hykube/hykube/internal/cli/printer"
@@ -76,20 +77,21 @@ type showOptions struct {
 func NewShow(s *session.Session) *cobra.Command {
 	o := &showOptions{Session: s}
 	cmd := &cobra.Command{
-		Use:   "show PLAN [ADDRESS ...]",
+		Use:   "show (PLAN [ADDRESS ...] | --failed)",
 		Short: "Show every change of a plan, or some of them",
 		Long: `Show every change of a plan, in full. With addresses the command shows only the changes of those resources and their
 outcomes. --failed shows only the changes that failed or whose outcome is unknown, and --match only those that contain a
 text in any case: in their address, their message or the lines of the change. Both together show the changes with both.
+Without a plan, --failed shows the last plan of the namespace with such changes.
 
 -o terraform-json prints the format of "terraform show -json", which conftest, OPA and infracost can read. -o json and yaml
 print the plan object with its changes. Each format masks secrets.`,
 		Example: `  kubectl hykube show plan-x7k2d
   kubectl hykube show plan-x7k2d sim_network.main sim-subnet/front
-  kubectl hykube show plan-x7k2d --failed
+  kubectl hykube show --failed
   kubectl hykube show plan-x7k2d --match 10.0.3.
   kubectl hykube show plan-x7k2d -o terraform-json | conftest test -`,
-		Args:              planAndAddresses,
+		Args:              o.args,
 		ValidArgsFunction: completeChanges(s),
 		RunE:              session.Run(o),
 	}
@@ -109,14 +111,17 @@ func onePlan(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-func planAndAddresses(_ *cobra.Command, args []string) error {
-	if len(args) == 0 {
+func (o *showOptions) args(_ *cobra.Command, args []string) error {
+	if len(args) == 0 && !o.failed {
 		return session.ErrNoName
 	}
 	return nil
 }
 
 func (o *showOptions) Complete(args []string) (err error) {
+	if len(args) == 0 {
+		return o.Connect()
+	}
 	o.name = args[0]
 	if o.addresses, err = addrs.ParseAll("show", args[1:]); err != nil {
 		return err
@@ -137,7 +142,7 @@ func (o *showOptions) Validate() error {
 }
 
 func (o *showOptions) Run(ctx context.Context) error {
-	p, err := planapi.Get(ctx, o.Session, o.Namespace, o.name)
+	p, err := o.plan(ctx)
 	if err != nil {
 		return err
 	}
@@ -193,6 +198,32 @@ func (o *showOptions) Run(ctx context.Context) error {
 		fmt.Fprintf(o.Out, "\n%s\n", o.Style.Dim(planapi.ApprovedSoFar(p)+o.approvalHint(ctx, p, text != "")))
 	}
 	return nil
+}
+
+// plan returns the named plan, or the last one of the namespace with failed changes.
+func (o *showOptions) plan(ctx context.Context) (*v1alpha1.Plan, error) {
+	if o.name != "" {
+		return planapi.Get(ctx, o.Session, o.Namespace, o.name)
+	}
+	all, err := planapi.List(ctx, o.Session, o.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	var last *v1alpha1.Plan
+	for i := range all {
+		p := &all[i]
+		failed := p.Status.Progress != nil && p.Status.Progress.Failed > 0
+		if failed && (last == nil || !p.CreationTimestamp.Before(&last.CreationTimestamp)) {
+			last = p
+		}
+	}
+	if last == nil {
+		if err := namespace.NotFound(ctx, o.Session, o.Namespace); err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("no plan of namespace %q has failed changes; `kubectl get plans -n %[1]s` lists them", o.Namespace)
+	}
+	return last, nil
 }
 
 // approvalHint says how the user can approve a plan that waits, or why not. obstructed is true if changes of the plan are

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/cli"
@@ -72,6 +73,23 @@ func TestShowMatchingChanges(t *testing.T) {
 		if !strings.Contains(tc.args, "json") && !strings.Contains(out, fmt.Sprint(len(tc.want), " of the 4 changes of plan plan-x7k2d.")) {
 			t.Errorf("%s: no count in %s", tc.args, out)
 		}
+	}
+	f.HasNamespace("default")
+	// Without a plan, it is the last one that failed.
+	if _, errOut, code := f.Run("show", "--failed"); code != exit.Failed ||
+		!strings.Contains(errOut, `no plan of namespace "default" has failed changes`) {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+	failed := f.Plans["default/plan-x7k2d"]
+	failed.Status.Progress = &v1alpha1.PlanProgress{Total: 4, Done: 1, Failed: 3}
+	older, later := failed.DeepCopy(), failed.DeepCopy()
+	older.Name, older.CreationTimestamp.Time = "plan-older", older.CreationTimestamp.Add(-time.Hour)
+	later.Name, later.CreationTimestamp.Time = "plan-later", later.CreationTimestamp.Add(time.Hour)
+	later.Status.Progress.Failed = 0
+	f.Plans["default/plan-older"], f.Plans["default/plan-later"] = older, later
+	out, errOut, code := f.Run("show", "--failed")
+	if code != exit.Done || !strings.Contains(out, "3 of the 4 changes of plan plan-x7k2d.") {
+		t.Errorf("code %d: %s%s", code, out, errOut)
 	}
 	if _, errOut, code := f.Run("show", "plan-x7k2d", "--failed", "-o", "terraform-json"); code != exit.Failed || !strings.Contains(errOut, "leave --failed and --match out") {
 		t.Errorf("code %d: %s", code, errOut)

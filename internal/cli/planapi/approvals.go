@@ -162,6 +162,12 @@ func ApprovalCounts(ctx context.Context, s *session.Session, p *v1alpha1.Plan) b
 	return counts || !required
 }
 
+// FrozenText returns the text about a namespace whose plans the server does not apply.
+func FrozenText(namespace string) string {
+	return fmt.Sprintf("The server applies no plan in namespace %s, because its database was restored from a backup. "+
+		"An administrator lets it act with: kubectl hykube thaw %[1]s", namespace)
+}
+
 // WhyItWaits returns why a plan would wait after the user approved it; "" if the server would apply it.
 func WhyItWaits(ctx context.Context, s *session.Session, p *v1alpha1.Plan) string {
 	if !MayApprove(ctx, s, p.Namespace) {

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
@@ -53,8 +54,8 @@ func Create(ctx context.Context, s *session.Session, namespace, base string, spe
 	before, _ := List(ctx, s, namespace)
 	in := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{GenerateName: base + "-", Namespace: namespace}, Spec: spec}
 	out := &v1alpha1.Plan{}
-	err := s.Hykube.Post().Namespace(namespace).Resource("plans").Body(in).Do(ctx).Into(out)
-	if err != nil {
+	answer := s.Hykube.Post().Namespace(namespace).Resource("plans").Body(in).Do(ctx)
+	if err := answer.Into(out); err != nil {
 		return nil, fmt.Errorf("create plan in namespace %q: %w", namespace, s.Explain(err))
 	}
 	ended := map[types.UID]bool{}
@@ -65,6 +66,12 @@ func Create(ctx context.Context, s *session.Session, namespace, base string, spe
 		s.EndedBefore = map[types.UID]map[types.UID]bool{}
 	}
 	s.EndedBefore[out.UID] = ended
+	if s.Frozen == nil {
+		s.Frozen = map[string]bool{}
+	}
+	s.Frozen[namespace] = slices.ContainsFunc(answer.Warnings(), func(w net.WarningHeader) bool {
+		return w.Agent == v1alpha1.WarningAgentFrozen
+	})
 	return out, nil
 }
 

@@ -63,7 +63,7 @@ import it, without secrets. Review them and apply them. A query records and chan
   # import everything that has no object yet
   kubectl hykube query sim_instance --manifests -o yaml > found.yaml
   kubectl hykube apply -f found.yaml`,
-		Args:              cobra.ExactArgs(1),
+		Args:              session.Exactly(1),
 		ValidArgsFunction: session.CompleteTypes(s),
 		RunE:              session.Run(o),
 	}

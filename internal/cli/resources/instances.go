@@ -53,7 +53,7 @@ you may list.`,
   kubectl hykube instances module/shop
   kubectl hykube instances fleet --reason ApplyFailed,CreateUnknown
   kubectl hykube instances fleet -o address`,
-		Args: cobra.ExactArgs(1),
+		Args: session.Exactly(1),
 		RunE: session.Run(o),
 	}
 	cmd.Flags().StringSliceVar(&o.reasons, "reason", nil, "Only instances whose condition Ready has one of these reasons, such as ApplyFailed")

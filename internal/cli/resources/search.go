@@ -55,7 +55,7 @@ You see the objects of the kinds that you may list. The command exits with 0 if 
 		Example: `  kubectl hykube search web-7
   kubectl hykube search ins-0000002a
   kubectl hykube search 10.0.3. --attributes -o wide`,
-		Args: cobra.ExactArgs(1),
+		Args: session.Exactly(1),
 		RunE: session.Run(o),
 	}
 	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Search all namespaces, as without -n")

@@ -65,6 +65,8 @@ type Session struct {
 	Printed map[v1alpha1.Diagnostic]bool
 	// EndedBefore holds, for each plan that this command created, the plans of its namespace that had ended before.
 	EndedBefore map[types.UID]map[types.UID]bool
+	// Frozen has the namespaces whose plans the server did not apply when this command created its last plan there.
+	Frozen map[string]bool
 
 	// Lines writes the progress of a verb with -o json. It is nil for other verbs and formats.
 	Lines *jsonlines.Writer

@@ -98,6 +98,17 @@ func NoNames(hint string) cobra.PositionalArgs {
 	}
 }
 
+// Exactly returns an error, which quotes how the command is written, for another number of arguments.
+func Exactly(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := checkSingleDash(cmd); err != nil || len(args) == n {
+			return err
+		}
+		return fmt.Errorf("wrong number of arguments (%d): write %s\nSee `%s --help`",
+			len(args), cmd.UseLine(), cmd.CommandPath())
+	}
+}
+
 // Group returns the RunE function of a verb with only sub-commands. It reports unknown ones with a hint, if there is
 // one.
 func Group(hints map[string]string) func(*cobra.Command, []string) error {

@@ -48,7 +48,7 @@ The command needs the rights to write the stack, and to create its subresource "
 }
 
 func (o *stackRequestOptions) command(cmd *cobra.Command) *cobra.Command {
-	cmd.Args, cmd.ValidArgsFunction, cmd.RunE = cobra.ExactArgs(1), completeStacks(o.Session), session.Run(o)
+	cmd.Args, cmd.ValidArgsFunction, cmd.RunE = session.Exactly(1), completeStacks(o.Session), session.Run(o)
 	return cmd
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/cli/addrs"
 	"github.com/hykube/hykube/internal/cli/exit"
+	"github.com/hykube/hykube/internal/cli/namespace"
 	"github.com/hykube/hykube/internal/cli/objects"
 	"github.com/hykube/hykube/internal/cli/printer"
 	"github.com/hykube/hykube/internal/cli/session"
@@ -144,6 +145,11 @@ func (o *stateListOptions) Run(ctx context.Context) error {
 	slices.SortFunc(rows, func(a, b row) int {
 		return cmp.Or(v1alpha1.CompareNames(a.address, b.address), strings.Compare(a.name, b.name))
 	})
+	if len(rows) == 0 {
+		if err := namespace.NotFound(ctx, o.Session, o.Namespace); err != nil {
+			return err
+		}
+	}
 	switch o.output {
 	case "address":
 		for _, r := range rows {
@@ -207,7 +213,7 @@ The command masks secrets. With -o json or yaml it prints the provider's raw sta
 right to get the subresource "state" of the kind.`,
 		Example: `  kubectl hykube state show sim-instance/web-1
   kubectl hykube state show sim_instance.web-1 -o json`,
-		Args:              cobra.ExactArgs(1),
+		Args:              session.Exactly(1),
 		ValidArgsFunction: session.CompleteObjects(s, 1, v1alpha1.ModeManaged, v1alpha1.ModeData),
 		RunE:              session.Run(o),
 	}
@@ -317,7 +323,7 @@ fails and destroys nothing, because the command sets lifecycle.destroy of the ol
 run the same command again. Change expressions and files that name the old object yourself.`,
 		Example: `  kubectl hykube state mv sim-instance/web-1 sim-instance/front-1
   kubectl hykube apply --target sim_instance.front-1`,
-		Args:              cobra.ExactArgs(2),
+		Args:              session.Exactly(2),
 		ValidArgsFunction: session.CompleteObjects(s, 2, v1alpha1.ModeManaged),
 		RunE:              session.Run(o),
 	}
