@@ -191,7 +191,17 @@ func (s *stackState) scheduled() string {
 	if s.last != nil && s.plan != nil && s.plan.CreationTimestamp.After(due.At.Time) {
 		return "" // a later plan read the same resources
 	}
+	if s.stillWaits() || s.covers() && s.plan != nil && s.plan.Status.StalledFor() == v1alpha1.ReasonDiscarded && s.plan.Status.FinishedAt.After(due.At.Time) {
+		return "" // a person reads, or read at that time, a plan with the same changes
+	}
 	return due.ID
+}
+
+// stillWaits reports whether the last plan waits for a person, and a plan of now would have the same changes. A plan that reads all
+// resources may have others.
+func (s *stackState) stillWaits() bool {
+	return s.plan != nil && waits(s.plan) && s.covers() && !s.stale() && !s.allowed && s.spec.Refresh != v1alpha1.RefreshAll &&
+		sameStackPlan(s.plan.Spec, s.specFor(s.last.Trigger))
 }
 
 func (s *stackState) triggeredBy(trigger v1alpha1.PlanTrigger) bool {
