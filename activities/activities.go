@@ -44,7 +44,8 @@ const MaxTasks = 4096
 
 // New returns the activities for the sources and the Plan objects. The namespaces share the processors. hold
 // holds plans that another server may apply.
-func New(sources *scope.Sources, plans store.Plans, processors *fair.Slots, hold changes.Hold, logger *slog.Logger) *Activities {
+func New(sources *scope.Sources, plans store.Plans, processors *fair.Slots, hold changes.Hold,
+	logger *slog.Logger) *Activities {
 	cancels := changes.CancelReader{Plans: plans, Logger: logger}
 	applier := applying.NewApplier(sources, plans, cancels, logger)
 	applier.Hold = hold
@@ -60,14 +61,17 @@ func New(sources *scope.Sources, plans store.Plans, processors *fair.Slots, hold
 // Register registers the activities with a worker.
 func (a *Activities) Register(w worker.Registry) {
 	for name, fn := range map[string]any{
-		workflows.ActivitySurvey:  bugsAreFinal(withHeartbeats(a.logger, withSlot(a.slots, withProcessor(a.processors, a.planner.Survey)))),
-		workflows.ActivityPropose: bugsAreFinal(withHeartbeats(a.logger, withSlot(a.slots, withProcessor(a.processors, a.planner.Propose)))),
-		workflows.ActivityPublish: bugsAreFinal(withHeartbeats(a.logger, withProcessor(a.processors, a.planner.Publish))),
-		workflows.ActivityFail:    a.planner.Fail,
-		workflows.ActivityBegin:   withHeartbeats(a.logger, withProcessor(a.processors, a.applier.Begin)),
-		workflows.ActivityStep:    withHeartbeats(a.logger, withSlot(a.slots, withProcessor(a.processors, a.step))),
-		workflows.ActivityLane:    withHeartbeats(a.logger, withSlot(a.slots, withProcessor(a.processors, a.lane))),
-		workflows.ActivityFinish:  withHeartbeats(a.logger, withProcessor(a.processors, a.applier.Finish)),
+		workflows.ActivitySurvey: bugsAreFinal(withHeartbeats(a.logger,
+			withSlot(a.slots, withProcessor(a.processors, a.planner.Survey)))),
+		workflows.ActivityPropose: bugsAreFinal(withHeartbeats(a.logger,
+			withSlot(a.slots, withProcessor(a.processors, a.planner.Propose)))),
+		workflows.ActivityPublish: bugsAreFinal(withHeartbeats(a.logger,
+			withProcessor(a.processors, a.planner.Publish))),
+		workflows.ActivityFail:   a.planner.Fail,
+		workflows.ActivityBegin:  withHeartbeats(a.logger, withProcessor(a.processors, a.applier.Begin)),
+		workflows.ActivityStep:   withHeartbeats(a.logger, withSlot(a.slots, withProcessor(a.processors, a.step))),
+		workflows.ActivityLane:   withHeartbeats(a.logger, withSlot(a.slots, withProcessor(a.processors, a.lane))),
+		workflows.ActivityFinish: withHeartbeats(a.logger, withProcessor(a.processors, a.applier.Finish)),
 	} {
 		w.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: name})
 	}
@@ -79,11 +83,13 @@ func (a *Activities) step(ctx context.Context, in workflows.StepInput) (workflow
 	result, err := a.applier.Step(ctx, in, int(activity.GetInfo(ctx).Attempt))
 	if _, ok := errors.AsType[*applying.RetryError](err); ok {
 		// The change holds the reason, because a provider's message may be unfit for payloads.
-		return result, temporal.NewApplicationError("the provider could not be reached, or the API throttled the call", "Transient")
+		return result, temporal.NewApplicationError("the provider could not be reached, or the API throttled the call",
+			"Transient")
 	}
 	if err == nil && !result.OK && result.State != string(v1alpha1.ChangePending) {
-		return result, temporal.NewNonRetryableApplicationError(fmt.Sprintf("the change is %s; kubectl hykube status %s -n %s says why",
-			result.State, in.Plan.Name, in.Plan.Namespace), workflows.ErrorStep, nil)
+		return result, temporal.NewNonRetryableApplicationError(
+			fmt.Sprintf("the change is %s; kubectl hykube status %s -n %s says why",
+				result.State, in.Plan.Name, in.Plan.Namespace), workflows.ErrorStep, nil)
 	}
 	return result, err
 }
@@ -102,9 +108,10 @@ const heartbeatEvery = 5 * time.Second
 // planInput is the input of an activity.
 type planInput interface{ PlanRef() workflows.Plan }
 
-// withHeartbeats wraps an activity so that it sends heartbeats until do returns. Its context names the plan's namespace,
-// so that the namespaces share the database fairly. A panic is an error, with its stack in the log.
-func withHeartbeats[In planInput, Out any](logger *slog.Logger, do func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+// withHeartbeats wraps an activity so that it sends heartbeats until do returns. Its context names the plan's
+// namespace, so that the namespaces share the database fairly. A panic is an error, with its stack in the log.
+func withHeartbeats[In planInput, Out any](logger *slog.Logger,
+	do func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (out Out, err error) {
 		done := make(chan struct{})
 		defer close(done)
@@ -118,9 +125,10 @@ func withHeartbeats[In planInput, Out any](logger *slog.Logger, do func(context.
 	}
 }
 
-// bugsAreFinal wraps an activity of planning so that a panic fails the plan. Planning changes nothing, and a retry would panic,
-// too.
-func bugsAreFinal[In planInput, Out any](do func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+// bugsAreFinal wraps an activity of planning so that a panic fails the plan. Planning changes nothing, and a retry
+// would panic, too.
+func bugsAreFinal[In planInput, Out any](do func(context.Context, In) (Out, error)) func(context.Context,
+	In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
 		out, err := do(ctx, in)
 		if bug.Is(err) {
@@ -131,7 +139,8 @@ func bugsAreFinal[In planInput, Out any](do func(context.Context, In) (Out, erro
 }
 
 // withSlot wraps an activity so that it first waits for one of the slots, which all namespaces share.
-func withSlot[In planInput, Out any](slots *fair.Slots, do func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+func withSlot[In planInput, Out any](slots *fair.Slots, do func(context.Context, In) (Out, error)) func(context.Context,
+	In) (Out, error) {
 	return func(ctx context.Context, in In) (out Out, err error) {
 		slot, err := slots.Acquire(ctx, in.PlanRef().Namespace)
 		if err != nil {
@@ -144,7 +153,8 @@ func withSlot[In planInput, Out any](slots *fair.Slots, do func(context.Context,
 
 // withProcessor wraps an activity so that it holds a processor only while it computes. The namespaces share the
 // processors fairly.
-func withProcessor[In planInput, Out any](processors *fair.Slots, do func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+func withProcessor[In planInput, Out any](processors *fair.Slots,
+	do func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (out Out, err error) {
 		ctx, done, err := processors.Take(ctx, in.PlanRef().Namespace)
 		if err != nil {

@@ -10,9 +10,11 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 )
 
-// addAdministration serves a path that is not part of an API. POST calls start. Both POST and GET return the result of state as
-// JSON. Only users with a right on this URL can use it. Among the predefined roles, only cluster-admin has that right.
-func (s *Server) addAdministration(path string, start func(*http.Request) error, state func(*http.Request) (any, error)) {
+// addAdministration serves a path that is not part of an API. POST calls start. Both POST and GET return the result of
+// state as JSON. Only users with a right on this URL can use it. Among the predefined roles, only cluster-admin has
+// that right.
+func (s *Server) addAdministration(path string, start func(*http.Request) error,
+	state func(*http.Request) (any, error)) {
 	s.generic.Handler.NonGoRestfulMux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 		refuse := func(err error) {
 			responsewriters.ErrorNegotiated(err, legacyscheme.Codecs, kschema.GroupVersion{}, w, r)
@@ -27,7 +29,8 @@ func (s *Server) addAdministration(path string, start func(*http.Request) error,
 			}
 			status = http.StatusAccepted
 		default:
-			refuse(apierrors.NewMethodNotSupported(kschema.GroupResource{Resource: strings.TrimPrefix(path, "/")}, r.Method))
+			refuse(apierrors.NewMethodNotSupported(kschema.GroupResource{Resource: strings.TrimPrefix(path, "/")},
+				r.Method))
 			return
 		}
 		result, err := state(r)

@@ -48,7 +48,8 @@ const eventLifetime = time.Hour
 // groupProvider is the interface through which Kubernetes' registries provide an API group.
 type groupProvider interface {
 	GroupName() string
-	NewRESTStorage(serverstorage.APIResourceConfigSource, generic.RESTOptionsGetter) (genericapiserver.APIGroupInfo, error)
+	NewRESTStorage(serverstorage.APIResourceConfigSource,
+		generic.RESTOptionsGetter) (genericapiserver.APIGroupInfo, error)
 }
 
 // installAPIs installs the fixed kinds.
@@ -62,7 +63,8 @@ func (s *Server) installAPIs() error {
 		return fmt.Errorf("install core kinds: %w", err)
 	}
 	enabled := serverstorage.NewResourceConfig()
-	enabled.EnableVersions(rbacv1.SchemeGroupVersion, authenticationv1.SchemeGroupVersion, authorizationv1.SchemeGroupVersion, flowcontrolv1.SchemeGroupVersion)
+	enabled.EnableVersions(rbacv1.SchemeGroupVersion, authenticationv1.SchemeGroupVersion,
+		authorizationv1.SchemeGroupVersion, flowcontrolv1.SchemeGroupVersion)
 
 	hykube, held, err := registry.NewGroup(s.registryConfig())
 	if err != nil {
@@ -76,7 +78,8 @@ func (s *Server) installAPIs() error {
 		return err
 	}
 	// A watch cache would cost more than the few objects, which only the server itself watches.
-	priorities, err := flowcontrolrest.RESTStorageProvider{InformerFactory: s.config.informers}.NewRESTStorage(enabled, s.config.store.RESTOptions(s.config.codecs.ForStorage, false))
+	priorities, err := flowcontrolrest.RESTStorageProvider{InformerFactory: s.config.informers}.NewRESTStorage(enabled,
+		s.config.store.RESTOptions(s.config.codecs.ForStorage, false))
 	if err != nil {
 		return fmt.Errorf("make kinds of priority and fairness: %w", err)
 	}
@@ -84,7 +87,8 @@ func (s *Server) installAPIs() error {
 	groups := []*genericapiserver.APIGroupInfo{hykube, events, apiServices}
 	for _, p := range []groupProvider{
 		rbacrest.RESTStorageProvider{Authorizer: g.Authorization.Authorizer},
-		authenticationrest.RESTStorageProvider{Authenticator: g.Authentication.Authenticator, APIAudiences: g.Authentication.APIAudiences},
+		authenticationrest.RESTStorageProvider{Authenticator: g.Authentication.Authenticator,
+			APIAudiences: g.Authentication.APIAudiences},
 		authorizationrest.RESTStorageProvider{Authorizer: g.Authorization.Authorizer, RuleResolver: g.RuleResolver},
 	} {
 		info, err := p.NewRESTStorage(enabled, g.RESTOptionsGetter)
@@ -123,7 +127,9 @@ func (s *Server) registryConfig() registry.Config {
 		Collection:          s.config.store.Collection(kinds.Summarize, registry.NewResource),
 		StoredObjects:       s.config.store.Objects(),
 		Kinds:               s.kinds,
-		Types:               func(terraformType string) []kinds.Kind { return s.kinds.ByType(v1alpha1.ModeManaged, terraformType) },
+		Types: func(terraformType string) []kinds.Kind {
+			return s.kinds.ByType(v1alpha1.ModeManaged, terraformType)
+		},
 		Check: func(ctx context.Context, objects []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error) {
 			return s.kinds.Check(ctx, objects)
 		},
@@ -161,18 +167,22 @@ func (s *Server) coreGroups(opts generic.RESTOptionsGetter) (core, events *gener
 	if err != nil {
 		return nil, nil, err
 	}
-	registry.RecordKeyWriters(secrets.Store, func(obj runtime.Object) map[string]string { return texts(obj.(*coreinternal.Secret).Data) })
+	registry.RecordKeyWriters(secrets.Store,
+		func(obj runtime.Object) map[string]string { return texts(obj.(*coreinternal.Secret).Data) })
 	registry.RecordKeyWriters(configMaps.Store, func(obj runtime.Object) map[string]string {
 		cm := obj.(*coreinternal.ConfigMap)
 		all := texts(cm.BinaryData)
 		maps.Copy(all, cm.Data)
 		return all
 	})
-	heldSecrets := registry.NewHeld(secrets.Store, s.heldCore(func(m metav1.ObjectMeta) metav1.Object { return &corev1.Secret{ObjectMeta: m} }))
-	heldConfigMaps := registry.NewHeld(configMaps.Store, s.heldCore(func(m metav1.ObjectMeta) metav1.Object { return &corev1.ConfigMap{ObjectMeta: m} }))
+	heldSecrets := registry.NewHeld(secrets.Store,
+		s.heldCore(func(m metav1.ObjectMeta) metav1.Object { return &corev1.Secret{ObjectMeta: m} }))
+	heldConfigMaps := registry.NewHeld(configMaps.Store,
+		s.heldCore(func(m metav1.ObjectMeta) metav1.Object { return &corev1.ConfigMap{ObjectMeta: m} }))
 	s.deletions.hold("secrets", heldSecrets)
 	s.deletions.hold("configmaps", heldConfigMaps)
-	coreInfo := genericapiserver.NewDefaultAPIGroupInfo("", legacyscheme.Scheme, legacyscheme.ParameterCodec, legacyscheme.Codecs)
+	coreInfo := genericapiserver.NewDefaultAPIGroupInfo("", legacyscheme.Scheme, legacyscheme.ParameterCodec,
+		legacyscheme.Codecs)
 	coreInfo.NegotiatedSerializer = registry.WithHints(legacyscheme.Codecs, legacyscheme.Scheme)
 	coreInfo.VersionedResourcesStorageMap[corev1.SchemeGroupVersion.Version] = map[string]rest.Storage{
 		"namespaces":            &namespaceREST{REST: namespaces, server: s},
@@ -188,7 +198,8 @@ func (s *Server) coreGroups(opts generic.RESTOptionsGetter) (core, events *gener
 		"resourcequotas/status": quotaStatus,
 	}
 	// Both versions of events share one store and one cache.
-	eventsInfo := genericapiserver.NewDefaultAPIGroupInfo("events.k8s.io", legacyscheme.Scheme, legacyscheme.ParameterCodec, legacyscheme.Codecs)
+	eventsInfo := genericapiserver.NewDefaultAPIGroupInfo("events.k8s.io", legacyscheme.Scheme,
+		legacyscheme.ParameterCodec, legacyscheme.Codecs)
 	eventsInfo.VersionedResourcesStorageMap["v1"] = map[string]rest.Storage{"events": event}
 	return &coreInfo, &eventsInfo, nil
 }

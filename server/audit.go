@@ -119,14 +119,16 @@ func (c *completedConfig) openAudit(ctx context.Context) error {
 func (c *completedConfig) openAuditFile(ctx context.Context, path string) (k8saudit.Backend, error) {
 	o := c.Audit.LogOptions
 	log, err := auditlog.Open(ctx, auditlog.Config{
-		Path: path, KeyFile: AuditKeyPath(c.DataDir), MaxBytes: int64(o.MaxSize) << 20, MaxFiles: o.MaxBackups, MaxAge: time.Duration(o.MaxAge) * 24 * time.Hour,
-		Heads: &auditlog.Heads{KV: c.store.KV(), Worker: c.dir.worker}, Logger: c.Logger.With("component", "audit"),
+		Path: path, KeyFile: AuditKeyPath(c.DataDir), MaxBytes: int64(o.MaxSize) << 20, MaxFiles: o.MaxBackups,
+		MaxAge: time.Duration(o.MaxAge) * 24 * time.Hour,
+		Heads:  &auditlog.Heads{KV: c.store.KV(), Worker: c.dir.worker}, Logger: c.Logger.With("component", "audit"),
 	})
 	if err != nil {
 		return nil, err
 	}
 	c.auditLog = log
-	c.generic.AddReadyzChecks(c.health.wrap(healthz.NamedCheck("audit", func(*http.Request) error { return log.Check() }))...)
+	c.generic.AddReadyzChecks(c.health.wrap(healthz.NamedCheck("audit",
+		func(*http.Request) error { return log.Check() }))...)
 	backend := pluginlog.NewBackend(log, pluginlog.FormatJson, auditv1.SchemeGroupVersion)
 	switch o.BatchOptions.Mode {
 	case genericoptions.ModeBatch:

@@ -15,8 +15,8 @@ import (
 	"github.com/hykube/hykube/server/storage/backup"
 )
 
-// BackupPath is the URL of backups. POST returns the archive of a new one, in the format of package backup. An answer that ends
-// before its manifest is no backup.
+// BackupPath is the URL of backups. POST returns the archive of a new one, in the format of package backup. An answer
+// that ends before its manifest is no backup.
 const BackupPath = "/backup"
 
 var errBackingUp = errors.New("another backup is being made")
@@ -85,7 +85,8 @@ func Restore(ctx context.Context, cfg storage.Config, archive storage.Archive) (
 	return m, nil
 }
 
-// Migrate moves the installation of a data directory that no server uses now from one database to another. See storage.Migrate.
+// Migrate moves the installation of a data directory that no server uses now from one database to another. See
+// storage.Migrate.
 func Migrate(ctx context.Context, from, to storage.Config) (m storage.Migrated, err error) {
 	return m, betweenDatabases(&from, &to, func() (err error) {
 		m, err = storage.Migrate(ctx, from, to, Version)

@@ -26,8 +26,8 @@ const (
 	bodyMemory = 256 << 20
 	// bodyChunk is the number of bytes that one step of reading adds.
 	bodyChunk = 32 << 10
-	// bodyShare is the part of the memory, as its divisor, that requests may hold without a known user. When all requests
-	// hold more, each must name its user, and the bodies of one user may hold no more than this part again.
+	// bodyShare is the part of the memory, as its divisor, that requests may hold without a known user. When all
+	// requests hold more, each must name its user, and the bodies of one user may hold no more than this part again.
 	bodyShare = 4
 )
 
@@ -117,7 +117,8 @@ func (b *bodies) wrap(inner http.Handler) http.Handler {
 		defer body.release()
 		if err != nil {
 			w.Header().Set("Connection", "close")
-			refused := apierrors.NewTimeoutError(fmt.Sprintf("The request body did not arrive within %s: %v", b.time, err), retryAfter)
+			refused := apierrors.NewTimeoutError(fmt.Sprintf("The request body did not arrive within %s: %v", b.time,
+				err), retryAfter)
 			switch {
 			case errors.Is(err, errBodyMemory):
 				refused = apierrors.NewServiceUnavailable(err.Error())

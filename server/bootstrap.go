@@ -34,7 +34,8 @@ func (s *Server) addHooks() error {
 			return ensureNamespace(ctx, client, metav1.NamespaceDefault)
 		},
 		"hykube-priority-levels": func(ctx genericapiserver.PostStartHookContext) error {
-			return flowcontrol.NewEnsurer(client.FlowcontrolV1(), s.config.informers, s.log.With("component", "flowcontrol")).Start(ctx)
+			return flowcontrol.NewEnsurer(client.FlowcontrolV1(), s.config.informers,
+				s.log.With("component", "flowcontrol")).Start(ctx)
 		},
 		"hykube-kubernetes-controllers": s.startKubernetesControllers,
 		"hykube-certificates": func(ctx genericapiserver.PostStartHookContext) error {
@@ -54,7 +55,8 @@ func (s *Server) addHooks() error {
 }
 
 func ensureNamespace(ctx context.Context, client kubernetes.Interface, name string) error {
-	_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create namespace %q: %w", name, err)
 	}
@@ -68,14 +70,16 @@ func (s *Server) startKubernetesControllers(ctx genericapiserver.PostStartHookCo
 	if err != nil {
 		return fmt.Errorf("make metadata client: %w", err)
 	}
-	s.emptier = deletion.NewNamespacedResourcesDeleter(ctx, s.config.client.CoreV1().Namespaces(), metadataClient, s.config.client.CoreV1(),
+	s.emptier = deletion.NewNamespacedResourcesDeleter(ctx, s.config.client.CoreV1().Namespaces(), metadataClient,
+		s.config.client.CoreV1(),
 		s.emptied, corev1.FinalizerKubernetes)
 	quiet := rest.CopyConfig(s.config.generic.LoopbackClientConfig)
 	quiet.WarningHandler = rest.NoWarnings{} // the warnings about a delete are for users
 	if s.dynamic, err = dynamic.NewForConfig(quiet); err != nil {
 		return fmt.Errorf("make dynamic client: %w", err)
 	}
-	aggregation := clusterroleaggregation.NewClusterRoleAggregation(s.config.informers.Rbac().V1().ClusterRoles(), s.config.client.RbacV1())
+	aggregation := clusterroleaggregation.NewClusterRoleAggregation(s.config.informers.Rbac().V1().ClusterRoles(),
+		s.config.client.RbacV1())
 	s.background.Go(func() { s.runDeletions(ctx) })
 	s.background.Go(func() { aggregation.Run(ctx, 1) })
 	return nil

@@ -66,11 +66,13 @@ type Config struct {
 	SecurePort int
 	// TLSSANs are additional names in the serving certificate.
 	TLSSANs []string
-	// Worker makes the process a worker of a server: it only carries out activities. It needs DatastoreEndpoint and TemporalAddress.
+	// Worker makes the process a worker of a server: it only carries out activities. It needs DatastoreEndpoint and
+	// TemporalAddress.
 	Worker bool
 	// DatastoreEndpoint is the database; empty means SQLite in DataDir.
 	DatastoreEndpoint string
-	// DatastoreConnections is the maximum number of connections to a database server; 0 means the default of the storage.
+	// DatastoreConnections is the maximum number of connections to a database server; 0 means the default of the
+	// storage.
 	DatastoreConnections int
 	// AcceptRestored and CreateDatabase: see storage.Config.
 	AcceptRestored, CreateDatabase bool
@@ -159,7 +161,8 @@ func (c *Config) Complete(ctx context.Context) (_ CompletedConfig, err error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	cc := &completedConfig{
-		Config: c, codecs: registry.NewCodecs(), deletions: newDeletions(c.Logger.With("component", "deletions")), health: &healthLog{log: c.Logger},
+		Config: c, codecs: registry.NewCodecs(), deletions: newDeletions(c.Logger.With("component", "deletions")),
+		health: &healthLog{log: c.Logger},
 	}
 	defer func() {
 		if err != nil {
@@ -204,7 +207,8 @@ func (c *completedConfig) completeGeneric(ctx context.Context) error {
 	c.generic = g
 	g.EffectiveVersion = effectiveVersion{compatibility.DefaultBuildEffectiveVersion()}
 	g.MaxRequestBodyBytes = kinds.MaxRequestBodyBytes
-	g.RequestInfoResolver = temporalapi.Resolver{RequestInfoResolver: undeleteResolver{genericapiserver.NewRequestInfoResolver(g)}}
+	g.RequestInfoResolver = temporalapi.
+		Resolver{RequestInfoResolver: undeleteResolver{genericapiserver.NewRequestInfoResolver(g)}}
 	g.LongRunningFunc = longRunning(g.LongRunningFunc)
 	g.ExternalAddress = c.listener.Addr().String()
 	g.PublicAddress = c.BindAddress
@@ -229,7 +233,8 @@ func (c *completedConfig) completeGeneric(ctx context.Context) error {
 		return err
 	}
 	c.openAPI()
-	g.AddHealthChecks(c.health.wrap(healthz.NamedCheck("watches", func(*http.Request) error { return c.store.Delivers() }))...)
+	g.AddHealthChecks(c.health.wrap(healthz.NamedCheck("watches",
+		func(*http.Request) error { return c.store.Delivers() }))...)
 	g.AddReadyzChecks(c.health.wrap(c.store.HealthChecks()...)...)
 	g.AddReadyzChecks(c.health.wrap(
 		healthz.NamedCheck("storage", func(*http.Request) error { return c.store.Ready(context.Background()) }),
@@ -240,14 +245,16 @@ func (c *completedConfig) completeGeneric(ctx context.Context) error {
 
 // secure loads the server's certificate, and the authority of the users' certificates.
 func (c *completedConfig) secure() (err error) {
-	if c.serving, err = dynamiccertificates.NewDynamicServingContentFromFiles("serving", c.certs.ServingCert(), c.certs.ServingKey()); err != nil {
+	if c.serving, err = dynamiccertificates.NewDynamicServingContentFromFiles("serving", c.certs.ServingCert(),
+		c.certs.ServingKey()); err != nil {
 		return fmt.Errorf("load serving certificate: %w", err)
 	}
 	clientCA, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca", c.certs.ClientCA())
 	if err != nil {
 		return fmt.Errorf("load client authority: %w", err)
 	}
-	c.generic.SecureServing = &genericapiserver.SecureServingInfo{Listener: deadlineListener{c.listener, writeLimit}, Cert: unwatched{c.serving}, ClientCA: clientCA}
+	c.generic.SecureServing = &genericapiserver.SecureServingInfo{Listener: deadlineListener{c.listener, writeLimit},
+		Cert: unwatched{c.serving}, ClientCA: clientCA}
 	return nil
 }
 
@@ -268,7 +275,8 @@ func (c *completedConfig) connect() (err error) {
 	if c.client, err = kubernetes.NewForConfig(protobuf(c.generic.LoopbackClientConfig)); err != nil {
 		return fmt.Errorf("make loopback client: %w", err)
 	}
-	c.informers = informers.NewSharedInformerFactoryWithOptions(c.client, 0, informers.WithTransform(withoutManagedFields))
+	c.informers = informers.NewSharedInformerFactoryWithOptions(c.client, 0,
+		informers.WithTransform(withoutManagedFields))
 	c.generic.FlowControl = utilflowcontrol.New(c.informers, c.client.FlowcontrolV1(), flowcontrol.Seats)
 	return nil
 }
@@ -323,7 +331,8 @@ func (c *completedConfig) admission() (admission.Interface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create namespace admission: %w", err)
 	}
-	initializer.New(c.client, nil, c.informers, c.generic.Authorization.Authorizer, utilfeature.DefaultFeatureGate, c.generic.EffectiveVersion, c.generic.DrainedNotify(), nil).Initialize(plugin)
+	initializer.New(c.client, nil, c.informers, c.generic.Authorization.Authorizer, utilfeature.DefaultFeatureGate,
+		c.generic.EffectiveVersion, c.generic.DrainedNotify(), nil).Initialize(plugin)
 	if err := plugin.ValidateInitialization(); err != nil {
 		return nil, fmt.Errorf("create namespace admission: %w", err)
 	}
@@ -379,7 +388,8 @@ func (c *Config) keyFiles() (files []string) {
 
 // admin describes the administrator's kubeconfig.
 func (c *completedConfig) admin() access.Admin {
-	return access.Admin{Path: access.AdminPath(c.DataDir), ServerURL: c.url(), Lifetime: cmp.Or(c.AdminLifetime, access.AdminLifetime)}
+	return access.Admin{Path: access.AdminPath(c.DataDir), ServerURL: c.url(),
+		Lifetime: cmp.Or(c.AdminLifetime, access.AdminLifetime)}
 }
 
 // url returns the server's URL for clients on this machine.

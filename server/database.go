@@ -44,13 +44,15 @@ func (cc *completedConfig) openStore(ctx context.Context) (err error) {
 	return errors.Join(err, waits.end())
 }
 
-// common returns the flags that a worker and its server must have in common, without their values where these are local.
+// common returns the flags that a worker and its server must have in common, without their values where these are
+// local.
 func (c *Config) common() string {
 	flags := []string{"an embedded Temporal"}
 	if c.TemporalAddress != "" {
 		flags = []string{"--temporal-namespace=" + c.TemporalNamespace}
 	}
-	for flag, value := range map[string]string{"--token-auth-file": c.TokenAuthFile, "--authentication-config": c.AuthenticationFile} {
+	for flag, value := range map[string]string{"--token-auth-file": c.TokenAuthFile,
+		"--authentication-config": c.AuthenticationFile} {
 		if value != "" {
 			flags = append(flags, flag)
 		}
@@ -69,8 +71,8 @@ func (cc *completedConfig) wait(waits *standby, reason string) {
 	})
 }
 
-// shareAuthorities makes all servers of a database use the same certificate authorities, so that one kubeconfig is valid for all
-// of them, and after a restore. replace makes those of this server the common ones.
+// shareAuthorities makes all servers of a database use the same certificate authorities, so that one kubeconfig is
+// valid for all of them, and after a restore. replace makes those of this server the common ones.
 func (cc *completedConfig) shareAuthorities(ctx context.Context, replace bool) error {
 	own, err := access.Authorities(cc.tlsDir())
 	if err != nil {

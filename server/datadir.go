@@ -96,7 +96,8 @@ func (d *dataDir) readWorker() error {
 	return err
 }
 
-// serve checks that the directory is that of a server, or makes it that of a worker. Each has records of its own in the database.
+// serve checks that the directory is that of a server, or makes it that of a worker. Each has records of its own in the
+// database.
 func (d *dataDir) serve(worker bool) error {
 	if !worker && d.worker != "" {
 		return fmt.Errorf("the data directory %q is that of a worker; choose another one with --data-dir", d.path)
@@ -128,8 +129,8 @@ func (d *dataDir) take() error {
 	return err
 }
 
-// owner identifies the directory, as the running kernel of this machine knows it. Whoever has its lock is the only server
-// that uses it. A copy of the directory has another owner, and so has the same disk on another machine.
+// owner identifies the directory, as the running kernel of this machine knows it. Whoever has its lock is the only
+// server that uses it. A copy of the directory has another owner, and so has the same disk on another machine.
 func (d *dataDir) owner() (string, error) {
 	info, err := d.lock.Stat()
 	if err != nil {

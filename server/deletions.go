@@ -58,7 +58,8 @@ type deletions struct {
 type deleted struct{ resource, namespace, name string }
 
 func newDeletions(log *slog.Logger) *deletions {
-	return &deletions{log: log, held: map[string]*registry.Held{}, requested: make(chan struct{}, 1), pending: map[deleted]int{}, closed: map[string]bool{},
+	return &deletions{log: log, held: map[string]*registry.Held{}, requested: make(chan struct{}, 1),
+		pending: map[deleted]int{}, closed: map[string]bool{},
 		undeleting: map[string]bool{}, undeletes: map[string]chan struct{}{}}
 }
 
@@ -239,7 +240,8 @@ func (s *Server) runDeletions(ctx context.Context) {
 		}
 		began := time.Now()
 		next := s.checkDeletions(ctx)
-		if s.deletions.any.Load() && s.config.store.Processes().Processes() > 1 { // a worker's writes signal nothing here
+		// a worker's writes signal nothing here
+		if s.deletions.any.Load() && s.config.store.Processes().Processes() > 1 {
 			next = min(cmp.Or(next, workersCheck), workersCheck)
 		}
 		if next > 0 {
@@ -267,7 +269,8 @@ func (s *Server) checkDeletions(ctx context.Context) (next time.Duration) {
 		case ctx.Err() != nil:
 			return 0
 		case err != nil:
-			s.log.Warn("cannot check an object that is being deleted; trying again", "resource", x.resource, "namespace", x.namespace, "name", x.name, "error", err)
+			s.log.Warn("cannot check an object that is being deleted; trying again", "resource", x.resource,
+				"namespace", x.namespace, "name", x.name, "error", err)
 			if next == 0 {
 				next = deletionRetry
 			}

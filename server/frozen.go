@@ -22,9 +22,9 @@ import (
 	"github.com/hykube/hykube/server/storage"
 )
 
-// ThawPath is the URL of the state after a restore. GET returns storage.Restored, or null for a database that was not restored. POST
-// thaws the namespaces of the parameters ThawNamespace, or all: the server then applies their plans again. With the parameter
-// ThawPlans, that includes the plans that were approved before.
+// ThawPath is the URL of the state after a restore. GET returns storage.Restored, or null for a database that was not
+// restored. POST thaws the namespaces of the parameters ThawNamespace, or all: the server then applies their plans
+// again. With the parameter ThawPlans, that includes the plans that were approved before.
 const (
 	ThawPath      = "/thaw"
 	ThawNamespace = "namespace"
@@ -36,14 +36,16 @@ func (s *Server) addThaw() {
 	s.addAdministration(ThawPath, s.thaw, func(*http.Request) (any, error) { return s.config.store.Restored(), nil })
 }
 
-// thaw lets the server act. With the parameter ThawPlans, it also lets the plans go on that were approved before; without it, they wait.
+// thaw lets the server act. With the parameter ThawPlans, it also lets the plans go on that were approved before;
+// without it, they wait.
 func (s *Server) thaw(r *http.Request) error {
 	restored, plans, namespaces := s.config.store.Restored(), r.URL.Query().Has(ThawPlans), r.URL.Query()[ThawNamespace]
 	if restored == nil {
 		return notFrozen()
 	}
 	for _, namespace := range namespaces {
-		if found, err := s.config.store.Objects().Get(r.Context(), corev1.Resource("namespaces"), "", namespace); err != nil {
+		if found, err := s.config.store.Objects().Get(r.Context(), corev1.Resource("namespaces"), "",
+			namespace); err != nil {
 			return err
 		} else if found == nil {
 			return apierrors.NewNotFound(corev1.Resource("namespaces"), namespace)
@@ -62,14 +64,16 @@ func (s *Server) thaw(r *http.Request) error {
 		return notFrozen()
 	}
 	if err == nil {
-		s.log.Info("thawed after a restore; the server applies plans again", "namespaces", namespaces, "waiting", len(waiting))
+		s.log.Info("thawed after a restore; the server applies plans again", "namespaces", namespaces, "waiting",
+			len(waiting))
 	}
 	return err
 }
 
-// waiting returns the plans that wait after a thaw of these namespaces, or of all if there are none: those that were approved before
-// it, except in these namespaces if plans is true.
-func (s *Server) waiting(ctx context.Context, restored *storage.Restored, namespaces []string, plans bool) (map[types.UID]bool, error) {
+// waiting returns the plans that wait after a thaw of these namespaces, or of all if there are none: those that were
+// approved before it, except in these namespaces if plans is true.
+func (s *Server) waiting(ctx context.Context, restored *storage.Restored, namespaces []string,
+	plans bool) (map[types.UID]bool, error) {
 	waiting := map[types.UID]bool{}
 	err := s.config.eachPlan(ctx, func(p *v1alpha1.Plan) {
 		if p.Status.FinishedAt != nil || !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionApproved) {
@@ -123,7 +127,8 @@ func (s *Server) warnFrozen(inner http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, _ := request.RequestInfoFrom(r.Context())
 		// Clients keep the answers of discovery, and would show their warnings after the thaw.
-		if info != nil && info.IsResourceRequest && s.config.store.Restored().Frozen(info.Namespace) && !s.gate.fromServer(r) {
+		if info != nil && info.IsResourceRequest && s.config.store.Restored().Frozen(info.Namespace) &&
+			!s.gate.fromServer(r) {
 			warning.AddWarning(r.Context(), v1alpha1.WarningAgentFrozen, changes.MessageFrozen)
 		}
 		inner.ServeHTTP(w, r)

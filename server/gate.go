@@ -78,7 +78,8 @@ func (g *gate) openWhenReady(ctx context.Context, client kubernetes.Interface) b
 	ticker := time.NewTicker(gatePoll)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
-		if client.Discovery().RESTClient().Get().AbsPath("/readyz").Param("exclude", gateCheck).Param("exclude", spaceCheck).Do(ctx).Error() == nil {
+		if client.Discovery().RESTClient().Get().AbsPath("/readyz").Param("exclude", gateCheck).Param("exclude",
+			spaceCheck).Do(ctx).Error() == nil {
 			g.open.Store(true)
 			return true
 		}

@@ -154,7 +154,8 @@ func withReasons(inner http.Handler, a authorizer.Authorizer) http.Handler {
 		for name, err := range failed.reasons {
 			if mayRead(r, a, r.URL.Path+"/"+name) {
 				start := "[-]" + name + " failed: "
-				text = strings.Replace(text, start+"reason withheld\n", start+strings.ReplaceAll(err.Error(), "\n", "; ")+"\n", 1)
+				text = strings.Replace(text, start+"reason withheld\n",
+					start+strings.ReplaceAll(err.Error(), "\n", "; ")+"\n", 1)
 			}
 		}
 		w.Header().Del("Content-Length")

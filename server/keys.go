@@ -36,7 +36,8 @@ func (s *Server) rotateKeys(r *http.Request) error {
 	query := r.URL.Query()
 	encryption, certificates := query.Has(RotateEncryption), query.Has(RotateCertificates)
 	if !encryption && !certificates {
-		return apierrors.NewBadRequest(fmt.Sprintf("name what to rotate: %s?%s, ?%s, or both", RotateKeysPath, RotateEncryption, RotateCertificates))
+		return apierrors.NewBadRequest(fmt.Sprintf("name what to rotate: %s?%s, ?%s, or both", RotateKeysPath,
+			RotateEncryption, RotateCertificates))
 	}
 	if certificates {
 		if err := s.replaceCertificates(time.Now(), true); err != nil {

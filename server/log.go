@@ -42,7 +42,8 @@ func BridgeLogs(logger *slog.Logger) {
 	klog.SetSlogLogger(slog.New(engine.Quiet(kubernetes)))
 	logrus.SetOutput(io.Discard)
 	logrus.SetLevel(logrus.InfoLevel)
-	kine := repeating{logger.With("component", "kine").Handler(), newRepeats(1, func(r slog.Record) string { return numbers.ReplaceAllString(r.Message, "") })}
+	kine := repeating{logger.With("component", "kine").Handler(),
+		newRepeats(1, func(r slog.Record) string { return numbers.ReplaceAllString(r.Message, "") })}
 	logrus.AddHook(logrusBridge{slog.New(kine)})
 }
 

@@ -41,7 +41,8 @@ var _ rest.GracefulDeleter = (*namespaceREST)(nil)
 
 // Delete marks a namespace for deletion. If it contains resources with infrastructure, Delete adds warnings about the
 // consequences.
-func (r *namespaceREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
+func (r *namespaceREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc,
+	opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	obj, gone, err := r.REST.Delete(ctx, name, validate, opts)
 	if err != nil || gone || opts != nil && len(opts.DryRun) > 0 {
 		return obj, gone, err
@@ -78,7 +79,9 @@ type finalizeNamespaceREST struct {
 
 // Update rejects the removal of a deleted namespace's finalizers while the namespace contains resources with
 // infrastructure. Otherwise no object would manage that infrastructure.
-func (r *finalizeNamespaceREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+func (r *finalizeNamespaceREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo,
+	create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool,
+	opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	info = rest.WrapUpdatedObjectInfo(info, func(ctx context.Context, obj, old runtime.Object) (runtime.Object, error) {
 		if len(obj.(*core.Namespace).Spec.Finalizers) >= len(old.(*core.Namespace).Spec.Finalizers) {
 			return obj, nil
@@ -87,7 +90,8 @@ func (r *finalizeNamespaceREST) Update(ctx context.Context, name string, info re
 		if err != nil || count == 0 {
 			return obj, err
 		}
-		return nil, apierrors.NewForbidden(corev1.Resource(namespaces), name, fmt.Errorf(refusalFinalize, resources(count, example), name, name))
+		return nil, apierrors.NewForbidden(corev1.Resource(namespaces), name,
+			fmt.Errorf(refusalFinalize, resources(count, example), name, name))
 	})
 	return r.FinalizeREST.Update(ctx, name, info, create, update, false, opts)
 }
@@ -116,7 +120,8 @@ type undeleteResolver struct{ request.RequestInfoResolver }
 // NewRequestInfo implements request.RequestInfoResolver.
 func (r undeleteResolver) NewRequestInfo(req *http.Request) (*request.RequestInfo, error) {
 	info, err := r.RequestInfoResolver.NewRequestInfo(req)
-	if err == nil && info.IsResourceRequest && info.APIGroup == "" && info.Resource == undeleteSubresource && info.Name == "" && info.Namespace != "" {
+	if err == nil && info.IsResourceRequest && info.APIGroup == "" && info.Resource == undeleteSubresource &&
+		info.Name == "" && info.Namespace != "" {
 		info.Resource, info.Subresource, info.Name = namespaces, undeleteSubresource, info.Namespace
 		info.Parts = []string{namespaces, info.Name, undeleteSubresource}
 	}
@@ -147,7 +152,8 @@ func (r *undeleteNamespaceREST) New() runtime.Object { return &corev1.Namespace{
 func (r *undeleteNamespaceREST) Destroy() { r.store.Destroy() }
 
 // Create implements rest.NamedCreater.
-func (r *undeleteNamespaceREST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
+func (r *undeleteNamespaceREST) Create(ctx context.Context, name string, obj runtime.Object,
+	validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
 	if validate != nil {
 		if err := validate(ctx, obj); err != nil {
 			return nil, err

@@ -77,7 +77,8 @@ func (r *undeleteNamespaceREST) undelete(ctx context.Context, name string, dry b
 
 // request records in a namespace's condition that its deletion is to be reverted.
 func (r *undeleteNamespaceREST) request(ctx context.Context, ns *corev1.Namespace, dry bool) error {
-	emptied := namespaceConflict(ns.Name, "nothing in it has infrastructure any more, and the server is emptying it; its deletion cannot be taken back")
+	emptied := namespaceConflict(ns.Name,
+		"nothing in it has infrastructure any more, and the server is emptying it; its deletion cannot be taken back")
 	count, _, err := r.server.wiring.InUse(ctx, ns)
 	switch {
 	case err != nil:
@@ -97,7 +98,8 @@ func (r *undeleteNamespaceREST) request(ctx context.Context, ns *corev1.Namespac
 				return namespaceConflict(ns.Name, "it is not being deleted")
 			}
 			ns.Status.Conditions = []corev1.NamespaceCondition{{
-				Type: v1alpha1.ConditionUndeleting, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonUndeleteRequested, LastTransitionTime: metav1.Now(),
+				Type: v1alpha1.ConditionUndeleting, Status: corev1.ConditionTrue,
+				Reason: v1alpha1.ReasonUndeleteRequested, LastTransitionTime: metav1.Now(),
 				Message: who + " took the deletion back. The namespace is Active again when the server has taken back the deletion of its resources.",
 			}}
 			return nil
@@ -117,7 +119,8 @@ func (r *undeleteNamespaceREST) drop(ctx context.Context, name string) error {
 	}
 	return r.server.deletions.drop(name, func() error {
 		return r.server.writeNamespaceStatus(ctx, ns, func(ns *corev1.Namespace) error {
-			ns.Status.Conditions = slices.DeleteFunc(ns.Status.Conditions, func(c corev1.NamespaceCondition) bool { return c.Type == v1alpha1.ConditionUndeleting })
+			ns.Status.Conditions = slices.DeleteFunc(ns.Status.Conditions,
+				func(c corev1.NamespaceCondition) bool { return c.Type == v1alpha1.ConditionUndeleting })
 			return nil
 		})
 	})
@@ -189,7 +192,8 @@ func (r *undeleteNamespaceREST) unmark(ctx context.Context, ns *corev1.Namespace
 		switch err := s.kinds.Undelete(ctx, kind, u); {
 		case apierrors.IsConflict(err):
 			warning.AddWarning(ctx, "", fmt.Sprintf("%s stays deleted: %v", name, err))
-			s.log.Warn("an object stays deleted after the undelete of its namespace", "namespace", ns.Name, "object", name, "error", err)
+			s.log.Warn("an object stays deleted after the undelete of its namespace", "namespace", ns.Name, "object",
+				name, "error", err)
 		case err != nil && !apierrors.IsNotFound(err):
 			return "", fmt.Errorf("undelete %s: %w", name, err)
 		}
@@ -201,7 +205,8 @@ func (r *undeleteNamespaceREST) unmark(ctx context.Context, ns *corev1.Namespace
 // it.
 func (r *undeleteNamespaceREST) continueLater(name string, err error) error {
 	r.server.deletions.wake()
-	return apierrors.NewServiceUnavailable(fmt.Sprintf("The deletion of namespace %q is not taken back yet, and the server tries again: %v. Until then no plan can be made in it.", name, err))
+	return apierrors.NewServiceUnavailable(
+		fmt.Sprintf("The deletion of namespace %q is not taken back yet, and the server tries again: %v. Until then no plan can be made in it.", name, err))
 }
 
 func namespaceConflict(name, why string) error {

@@ -76,7 +76,8 @@ func (s *Server) emptied() ([]*metav1.APIResourceList, error) {
 	lists, err := s.config.client.Discovery().ServerPreferredNamespacedResources()
 	for _, l := range lists {
 		if l.GroupVersion == v1alpha1.SchemeGroupVersion.String() {
-			l.APIResources = slices.DeleteFunc(l.APIResources, func(r metav1.APIResource) bool { return r.Name == "planrecords" })
+			l.APIResources = slices.DeleteFunc(l.APIResources,
+				func(r metav1.APIResource) bool { return r.Name == "planrecords" })
 		}
 	}
 	return lists, err
@@ -139,18 +140,22 @@ func (s *Server) mark(ctx context.Context, gvr kschema.GroupVersionResource, u *
 		return nil // the deletion of the namespace was reverted or is being reverted
 	}
 	uid := u.GetUID()
-	err := s.dynamic.Resource(gvr).Namespace(u.GetNamespace()).Delete(ctx, u.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	err := s.dynamic.Resource(gvr).Namespace(u.GetNamespace()).Delete(ctx, u.GetName(),
+		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete %s %q: %w", gvr.Resource, u.GetName(), err)
 	}
 	return nil
 }
 
-// setNamespaceConditions sets the conditions of a namespace with the reasons why it still exists, in Kubernetes' format.
-func (s *Server) setNamespaceConditions(ctx context.Context, ns *corev1.Namespace, left map[kschema.GroupResource]int, example string) error {
+// setNamespaceConditions sets the conditions of a namespace with the reasons why it still exists, in Kubernetes'
+// format.
+func (s *Server) setNamespaceConditions(ctx context.Context, ns *corev1.Namespace, left map[kschema.GroupResource]int,
+	example string) error {
 	var parts []string
 	total := 0
-	for _, gr := range slices.SortedFunc(maps.Keys(left), func(a, b kschema.GroupResource) int { return strings.Compare(a.String(), b.String()) }) {
+	for _, gr := range slices.SortedFunc(maps.Keys(left),
+		func(a, b kschema.GroupResource) int { return strings.Compare(a.String(), b.String()) }) {
 		parts = append(parts, fmt.Sprintf("%s has %d resource instances", gr, left[gr]))
 		total += left[gr]
 	}
@@ -159,16 +164,19 @@ func (s *Server) setNamespaceConditions(ctx context.Context, ns *corev1.Namespac
 	}
 	advice := fmt.Sprintf("Make a plan that destroys their infrastructure, and approve it: kubectl hykube destroy --all -n %s. Until then kubectl hykube undelete namespace/%s keeps it all", ns.Name, ns.Name)
 	want := []corev1.NamespaceCondition{
-		{Type: corev1.NamespaceContentRemaining, Status: corev1.ConditionTrue, Reason: "SomeResourcesRemain", Message: "Some resources are remaining: " + strings.Join(parts, ", ") + ". " + advice},
+		{Type: corev1.NamespaceContentRemaining, Status: corev1.ConditionTrue, Reason: "SomeResourcesRemain",
+			Message: "Some resources are remaining: " + strings.Join(parts, ", ") + ". " + advice},
 		{Type: corev1.NamespaceFinalizersRemaining, Status: corev1.ConditionTrue, Reason: "SomeFinalizersRemain",
-			Message: fmt.Sprintf("Some content in the namespace has finalizers remaining: %s in %d resource instances", v1alpha1.FinalizerState, total)},
+			Message: fmt.Sprintf("Some content in the namespace has finalizers remaining: %s in %d resource instances",
+				v1alpha1.FinalizerState, total)},
 	}
 	return s.writeNamespaceStatus(ctx, ns, func(ns *corev1.Namespace) error {
 		if ns.DeletionTimestamp == nil || undeleteRequested(ns) {
 			return nil // the deletion was reverted or is being reverted
 		}
 		for _, c := range want {
-			i := slices.IndexFunc(ns.Status.Conditions, func(old corev1.NamespaceCondition) bool { return old.Type == c.Type })
+			i := slices.IndexFunc(ns.Status.Conditions,
+				func(old corev1.NamespaceCondition) bool { return old.Type == c.Type })
 			c.LastTransitionTime = metav1.Now()
 			switch {
 			case i < 0:
@@ -183,7 +191,8 @@ func (s *Server) setNamespaceConditions(ctx context.Context, ns *corev1.Namespac
 
 // writeNamespaceStatus changes the status of a namespace. It retries after a conflict and writes nothing if nothing
 // changes.
-func (s *Server) writeNamespaceStatus(ctx context.Context, read *corev1.Namespace, change func(*corev1.Namespace) error) error {
+func (s *Server) writeNamespaceStatus(ctx context.Context, read *corev1.Namespace,
+	change func(*corev1.Namespace) error) error {
 	client := s.config.client.CoreV1().Namespaces()
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		ns, err := client.Get(ctx, read.Name, metav1.GetOptions{})
@@ -210,8 +219,10 @@ type lifecycleAdmission struct {
 }
 
 func (l lifecycleAdmission) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	if provider, ok := v1alpha1.ProviderOfGroup(a.GetResource().Group); ok && a.GetOperation() == admission.Create && a.GetSubresource() == "" && l.deletions.has("providers", "", provider) {
-		return admission.NewForbidden(a, fmt.Errorf("the provider %q is being deleted, so no object of its kinds can be created; kubectl hykube undelete provider/%s takes the deletion back", provider, provider))
+	if provider, ok := v1alpha1.ProviderOfGroup(a.GetResource().Group); ok && a.GetOperation() == admission.Create &&
+		a.GetSubresource() == "" && l.deletions.has("providers", "", provider) {
+		return admission.NewForbidden(a,
+			fmt.Errorf("the provider %q is being deleted, so no object of its kinds can be created; kubectl hykube undelete provider/%s takes the deletion back", provider, provider))
 	}
 	if a.GetResource().GroupResource() == v1alpha1.Resource("validations") {
 		return nil // Every user may create a Validation, and must not learn from it which namespaces exist.
@@ -221,13 +232,15 @@ func (l lifecycleAdmission) Admit(ctx context.Context, a admission.Attributes, o
 		return err
 	}
 	if a.GetSubresource() == undeleteSubresource {
-		return admission.NewForbidden(a, fmt.Errorf("the namespace %q is being terminated; kubectl hykube undelete namespace/%s takes the deletion back, for the namespace and the objects that were marked with it",
-			a.GetNamespace(), a.GetNamespace()))
+		return admission.NewForbidden(a,
+			fmt.Errorf("the namespace %q is being terminated; kubectl hykube undelete namespace/%s takes the deletion back, for the namespace and the objects that were marked with it",
+				a.GetNamespace(), a.GetNamespace()))
 	}
 	switch a.GetResource().GroupResource() {
 	case v1alpha1.Resource("planrecords"): // only the server creates these, for a plan that still exists
 		return nil
-	case v1alpha1.Resource("evaluations"), v1alpha1.Resource("queries"), v1alpha1.Resource("statepulls"): // these are not stored
+	case v1alpha1.Resource("evaluations"), v1alpha1.Resource("queries"),
+		v1alpha1.Resource("statepulls"): // these are not stored
 		return nil
 	case v1alpha1.Resource("plans"):
 		if a.GetSubresource() == "objects" { // each object is checked separately, and the plan can be discarded

@@ -41,7 +41,8 @@ const maxConcurrentChecks = 8
 
 // objects checks a chunk of the objects of a speculative plan as if its author recorded them. It stores them for the
 // plan.
-func (s *Server) objects(ctx context.Context, p *v1alpha1.Plan, chunk v1alpha1.PlanObjectsSpec) ([]v1alpha1.PlanObjectResult, int, error) {
+func (s *Server) objects(ctx context.Context, p *v1alpha1.Plan,
+	chunk v1alpha1.PlanObjectsSpec) ([]v1alpha1.PlanObjectResult, int, error) {
 	who, ok := request.UserFrom(ctx)
 	if !ok {
 		return nil, 0, errors.New("check objects of plan: the request has no user")
@@ -50,7 +51,9 @@ func (s *Server) objects(ctx context.Context, p *v1alpha1.Plan, chunk v1alpha1.P
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, 0, err
 	}
-	c := &uploadChecker{handler: registry.WithPatchHints(s.generic.Handler.Director, s.config.codecs, kinds.MaxRequestBodyBytes), authorizer: s.config.generic.Authorization.Authorizer, resource: s.resourceOf, who: who, plan: p, chunk: &chunk,
+	c := &uploadChecker{handler: registry.WithPatchHints(s.generic.Handler.Director, s.config.codecs,
+		kinds.MaxRequestBodyBytes), authorizer: s.config.generic.Authorization.Authorizer, resource: s.resourceOf,
+		who: who, plan: p, chunk: &chunk,
 		terminating: err == nil && ns.DeletionTimestamp != nil}
 	n := len(chunk.Objects)
 	results := make([]v1alpha1.PlanObjectResult, n+len(chunk.Prune))
@@ -70,7 +73,8 @@ func (s *Server) objects(ctx context.Context, p *v1alpha1.Plan, chunk v1alpha1.P
 				return err
 			})
 			if err != nil {
-				results[i], docs[i] = v1alpha1.PlanObjectResult{Outcome: v1alpha1.ObjectRefused, Error: statusOf(err)}, nil
+				results[i], docs[i] = v1alpha1.PlanObjectResult{Outcome: v1alpha1.ObjectRefused, Error: statusOf(err)},
+					nil
 			}
 		})
 	}
@@ -124,12 +128,17 @@ var fixedResources = []struct {
 	{v1alpha1.SchemeGroupVersion.WithKind("Notification"), "notifications", true},
 	{v1alpha1.SchemeGroupVersion.WithKind("PlanPolicy"), "planpolicies", true},
 	{v1alpha1.SchemeGroupVersion.WithKind("ClusterPlanPolicy"), "clusterplanpolicies", false},
-	{kschema.GroupVersionKind{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Kind: "FlowSchema"}, "flowschemas", false},
-	{kschema.GroupVersionKind{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Kind: "PriorityLevelConfiguration"}, "prioritylevelconfigurations", false},
-	{kschema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, "clusterroles", false},
-	{kschema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"}, "clusterrolebindings", false},
+	{kschema.GroupVersionKind{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Kind: "FlowSchema"}, "flowschemas",
+		false},
+	{kschema.GroupVersionKind{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Kind: "PriorityLevelConfiguration"},
+		"prioritylevelconfigurations", false},
+	{kschema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, "clusterroles",
+		false},
+	{kschema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"},
+		"clusterrolebindings", false},
 	{kschema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"}, "roles", true},
-	{kschema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"}, "rolebindings", true},
+	{kschema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"}, "rolebindings",
+		true},
 }
 
 // uploadChecker checks the objects of one upload with dry-run requests.
@@ -166,11 +175,13 @@ func (c *uploadChecker) objectPath(gvk kschema.GroupVersionKind, namespace, name
 	gvr, namespaced, ok := c.resource(gvk)
 	switch {
 	case !ok:
-		return objectPath{}, apierrors.NewBadRequest(fmt.Sprintf("this server serves no kind %q in %q", gvk.Kind, gvk.GroupVersion()))
+		return objectPath{}, apierrors.NewBadRequest(fmt.Sprintf("this server serves no kind %q in %q", gvk.Kind,
+			gvk.GroupVersion()))
 	case namespaced && namespace == "":
 		return objectPath{}, apierrors.NewBadRequest(fmt.Sprintf("%s %q has no namespace", gvk.Kind, name))
 	case name == "" || strings.ContainsAny(name+namespace, "/?#%"):
-		return objectPath{}, apierrors.NewBadRequest(fmt.Sprintf("%s %q in the namespace %q: the name is not valid", gvk.Kind, name, namespace))
+		return objectPath{}, apierrors.NewBadRequest(fmt.Sprintf("%s %q in the namespace %q: the name is not valid",
+			gvk.Kind, name, namespace))
 	case !namespaced:
 		namespace = ""
 	}
@@ -178,7 +189,8 @@ func (c *uploadChecker) objectPath(gvk kschema.GroupVersionKind, namespace, name
 }
 
 // apply returns the result that a server-side apply of an object would have.
-func (c *uploadChecker) apply(ctx context.Context, raw []byte) (result v1alpha1.PlanObjectResult, doc *ledger.Document, err error) {
+func (c *uploadChecker) apply(ctx context.Context,
+	raw []byte) (result v1alpha1.PlanObjectResult, doc *ledger.Document, err error) {
 	sent := &unstructured.Unstructured{}
 	if err := sent.UnmarshalJSON(raw); err != nil {
 		return result, nil, apierrors.NewBadRequest(err.Error())
@@ -187,9 +199,11 @@ func (c *uploadChecker) apply(ctx context.Context, raw []byte) (result v1alpha1.
 	if err != nil {
 		return result, nil, err
 	}
-	if mode, _ := v1alpha1.ParseKind(sent.GetKind()); mode != v1alpha1.ModeEphemeral && at.namespace != c.plan.Namespace && isResource(at) {
-		return result, nil, apierrors.NewBadRequest(fmt.Sprintf("%s %q is in the namespace %q, but plan %q is in the namespace %q: make a plan in the object's namespace",
-			sent.GetKind(), at.name, at.namespace, c.plan.Name, c.plan.Namespace))
+	if mode, _ := v1alpha1.ParseKind(sent.GetKind()); mode != v1alpha1.ModeEphemeral &&
+		at.namespace != c.plan.Namespace && isResource(at) {
+		return result, nil, apierrors.NewBadRequest(
+			fmt.Sprintf("%s %q is in the namespace %q, but plan %q is in the namespace %q: make a plan in the object's namespace",
+				sent.GetKind(), at.name, at.namespace, c.plan.Name, c.plan.Namespace))
 	}
 	writable, err := c.mayWrite(ctx, at, "patch")
 	if err != nil {
@@ -199,7 +213,8 @@ func (c *uploadChecker) apply(ctx context.Context, raw []byte) (result v1alpha1.
 	if err != nil {
 		return result, nil, err
 	}
-	if before != nil && (c.terminating && at.namespace == c.plan.Namespace || before.GetDeletionTimestamp() != nil) && !c.plan.Spec.Destroy && !c.plan.Spec.RefreshOnly {
+	if before != nil && (c.terminating && at.namespace == c.plan.Namespace || before.GetDeletionTimestamp() != nil) &&
+		!c.plan.Spec.Destroy && !c.plan.Spec.RefreshOnly {
 		return result, nil, beingDeleted(at)
 	}
 	if before == nil && writable {
@@ -238,14 +253,17 @@ func (c *uploadChecker) apply(ctx context.Context, raw []byte) (result v1alpha1.
 
 // patch applies an object in a dry run. It returns the object, warnings, and the fields that other managers own: the
 // plan treats them as taken over, but recording them needs forceConflicts.
-func (c *uploadChecker) patch(ctx context.Context, at objectPath, raw []byte) (after *unstructured.Unstructured, texts []string, owned []metav1.StatusCause, err error) {
-	query := url.Values{"dryRun": {metav1.DryRunAll}, "fieldManager": {c.chunk.FieldManager}, "fieldValidation": {metav1.FieldValidationStrict}}
+func (c *uploadChecker) patch(ctx context.Context, at objectPath,
+	raw []byte) (after *unstructured.Unstructured, texts []string, owned []metav1.StatusCause, err error) {
+	query := url.Values{"dryRun": {metav1.DryRunAll}, "fieldManager": {c.chunk.FieldManager},
+		"fieldValidation": {metav1.FieldValidationStrict}}
 	if c.chunk.ForceConflicts {
 		query.Set("force", "true")
 	}
 	try := func() {
 		recorder := &warnings{}
-		after, err = c.request(warning.WithWarningRecorder(kinds.FollowedByPlan(ctx), recorder), http.MethodPatch, at, query, string(types.ApplyYAMLPatchType), raw)
+		after, err = c.request(warning.WithWarningRecorder(kinds.FollowedByPlan(ctx), recorder), http.MethodPatch, at,
+			query, string(types.ApplyYAMLPatchType), raw)
 		texts = recorder.texts
 	}
 	try()
@@ -259,8 +277,10 @@ func (c *uploadChecker) patch(ctx context.Context, at objectPath, raw []byte) (a
 // beingDeleted returns the error for an object that is declared but marked for deletion: recording it would not keep
 // it.
 func beingDeleted(at objectPath) error {
-	err := apierrors.NewConflict(at.gvr.GroupResource(), at.name, errors.New("it is being deleted, and recording it does not prevent that"))
-	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: v1alpha1.CauseBeingDeleted, Field: "metadata.deletionTimestamp", Message: "it is being deleted"}}
+	err := apierrors.NewConflict(at.gvr.GroupResource(), at.name,
+		errors.New("it is being deleted, and recording it does not prevent that"))
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: v1alpha1.CauseBeingDeleted,
+		Field: "metadata.deletionTimestamp", Message: "it is being deleted"}}
 	return err
 }
 
@@ -283,7 +303,8 @@ func fieldConflicts(err error) []metav1.StatusCause {
 }
 
 // remove returns the result that the deletion of an object would have.
-func (c *uploadChecker) remove(ctx context.Context, ref v1alpha1.ObjectReference) (result v1alpha1.PlanObjectResult, doc *ledger.Document, err error) {
+func (c *uploadChecker) remove(ctx context.Context,
+	ref v1alpha1.ObjectReference) (result v1alpha1.PlanObjectResult, doc *ledger.Document, err error) {
 	at, err := c.objectPath(kschema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
 	if err != nil {
 		return result, nil, err
@@ -297,7 +318,8 @@ func (c *uploadChecker) remove(ctx context.Context, ref v1alpha1.ObjectReference
 		return result, nil, err
 	}
 	if before == nil || before.GetUID() != ref.UID {
-		return result, nil, apierrors.NewConflict(at.gvr.GroupResource(), at.name, errors.New("it is gone, or another object has its name"))
+		return result, nil, apierrors.NewConflict(at.gvr.GroupResource(), at.name,
+			errors.New("it is gone, or another object has its name"))
 	}
 	object, err := before.MarshalJSON()
 	if err != nil {
@@ -315,14 +337,16 @@ func (c *uploadChecker) mayWrite(ctx context.Context, at objectPath, verb string
 	}
 	ok, err := c.may(ctx, at, "get")
 	if err == nil && !ok {
-		err = apierrors.NewForbidden(at.gvr.GroupResource(), at.name, fmt.Errorf("user %q has neither the verb %q nor \"get\" on it", c.who.GetName(), verb))
+		err = apierrors.NewForbidden(at.gvr.GroupResource(), at.name,
+			fmt.Errorf("user %q has neither the verb %q nor \"get\" on it", c.who.GetName(), verb))
 	}
 	return false, err
 }
 
 func (c *uploadChecker) may(ctx context.Context, at objectPath, verb string) (bool, error) {
 	decision, _, err := c.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: c.who, Verb: verb, Namespace: at.namespace, APIGroup: at.gvr.Group, APIVersion: at.gvr.Version, Resource: at.gvr.Resource, Name: at.name, ResourceRequest: true,
+		User: c.who, Verb: verb, Namespace: at.namespace, APIGroup: at.gvr.Group, APIVersion: at.gvr.Version,
+		Resource: at.gvr.Resource, Name: at.name, ResourceRequest: true,
 	})
 	if decision == authorizer.DecisionAllow {
 		return true, nil
@@ -340,11 +364,14 @@ func (c *uploadChecker) get(ctx context.Context, at objectPath) (*unstructured.U
 }
 
 // request sends a request to the server's own handlers on behalf of the user.
-func (c *uploadChecker) request(ctx context.Context, method string, at objectPath, query url.Values, contentType string, body []byte) (*unstructured.Unstructured, error) {
+func (c *uploadChecker) request(ctx context.Context, method string, at objectPath, query url.Values, contentType string,
+	body []byte) (*unstructured.Unstructured, error) {
 	ctx = speculation.With(ctx, c.chunk.FieldManager)
 	ctx = request.WithRequestInfo(ctx, &request.RequestInfo{
-		IsResourceRequest: true, Path: at.path(), Verb: strings.ToLower(method), APIPrefix: strings.Split(at.path(), "/")[1],
-		APIGroup: at.gvr.Group, APIVersion: at.gvr.Version, Namespace: at.namespace, Resource: at.gvr.Resource, Name: at.name,
+		IsResourceRequest: true, Path: at.path(), Verb: strings.ToLower(method),
+		APIPrefix: strings.Split(at.path(), "/")[1],
+		APIGroup:  at.gvr.Group, APIVersion: at.gvr.Version, Namespace: at.namespace, Resource: at.gvr.Resource,
+		Name: at.name,
 	})
 	ctx = request.WithUser(ctx, c.who)
 	r, err := http.NewRequestWithContext(ctx, method, at.path()+"?"+query.Encode(), bytes.NewReader(body))
@@ -361,7 +388,8 @@ func (c *uploadChecker) request(ctx context.Context, method string, at objectPat
 	if w.RespCode() >= http.StatusBadRequest {
 		status := metav1.Status{}
 		if err := json.Unmarshal(w.Data(), &status); err != nil || status.Code == 0 {
-			return nil, fmt.Errorf("check %s %q: the server responds with status %d", at.gvr.Resource, at.name, w.RespCode())
+			return nil, fmt.Errorf("check %s %q: the server responds with status %d", at.gvr.Resource, at.name,
+				w.RespCode())
 		}
 		return nil, &apierrors.StatusError{ErrStatus: status}
 	}
@@ -456,7 +484,8 @@ func changedKeys(before, after *unstructured.Unstructured) []string {
 type adopting struct{ *registry.Held }
 
 // Update implements rest.Updater.
-func (r adopting) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, force bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+func (r adopting) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc,
+	update rest.ValidateObjectUpdateFunc, force bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	return r.Held.Update(ctx, name, speculation.Adopt(ctx, info), create, update, force, opts)
 }
 

@@ -56,14 +56,15 @@ func withoutCustomResources(doc *spec.Swagger) {
 	})
 }
 
-// withoutStrategicMerge removes the strategic merge patch from the operations on the kinds of hykube.io. Some of their fields
-// hold any object, such as the template of a ResourceSet. For these, kubectl warns that it cannot merge them, at each apply. A merge
-// patch has the same effect, because no list of these kinds merges by a key.
+// withoutStrategicMerge removes the strategic merge patch from the operations on the kinds of hykube.io. Some of their
+// fields hold any object, such as the template of a ResourceSet. For these, kubectl warns that it cannot merge them, at
+// each apply. A merge patch has the same effect, because no list of these kinds merges by a key.
 func withoutStrategicMerge(doc *spec.Swagger) {
 	for path, item := range doc.Paths.Paths {
 		if item.Patch != nil && strings.HasPrefix(path, fixedKindsPath) {
 			// The routes share the list, and must keep it.
-			item.Patch.Consumes = slices.DeleteFunc(slices.Clone(item.Patch.Consumes), func(t string) bool { return t == string(types.StrategicMergePatchType) })
+			item.Patch.Consumes = slices.DeleteFunc(slices.Clone(item.Patch.Consumes),
+				func(t string) bool { return t == string(types.StrategicMergePatchType) })
 		}
 	}
 }

@@ -93,13 +93,20 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.addDataDir(fs)
 	fs.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "IP address to serve on.")
 	fs.IntVar(&o.SecurePort, "secure-port", o.SecurePort, "Port to serve HTTPS on; 0 takes a free one.")
-	fs.StringSliceVar(&o.TLSSANs, "tls-san", o.TLSSANs, "Additional host names or IP addresses for the serving certificate; repeatable.")
-	fs.BoolVar(&o.CreateDatabase, "create-database", false, "Create the database of --datastore-endpoint if it does not exist, and accept an empty one although the data directory knows another.")
-	fs.BoolVar(&o.AcceptRestored, "accept-restored", false, "Start although the objects, the ledger and the data directory are of different moments, and go on with the plans of a copied database. Give it once, after a restore.")
-	fs.DurationVar(&o.AdminLifetime, "admin-certificate-lifetime", o.AdminLifetime, "Lifetime of the certificate in admin.kubeconfig. The server renews it in the file when a third is left.")
-	fs.IntVar(&o.NamespacePlans, "concurrent-plans-per-namespace", o.NamespacePlans, "Number of plans of one namespace that the server makes at once; others wait. 0 means no limit. It does not limit applies.")
-	fs.IntVar(&o.PlanHistoryLimit, "plan-history-limit", o.PlanHistoryLimit, "Number of finished plans to keep in each namespace; 0 keeps all. Records of plans (PlanRecord) stay.")
-	fs.DurationVar(&o.PlanHistoryAge, "plan-history-age", o.PlanHistoryAge, "How long to keep a finished plan; 0 keeps it for ever. Records of plans (PlanRecord) stay.")
+	fs.StringSliceVar(&o.TLSSANs, "tls-san", o.TLSSANs,
+		"Additional host names or IP addresses for the serving certificate; repeatable.")
+	fs.BoolVar(&o.CreateDatabase, "create-database", false,
+		"Create the database of --datastore-endpoint if it does not exist, and accept an empty one although the data directory knows another.")
+	fs.BoolVar(&o.AcceptRestored, "accept-restored", false,
+		"Start although the objects, the ledger and the data directory are of different moments, and go on with the plans of a copied database. Give it once, after a restore.")
+	fs.DurationVar(&o.AdminLifetime, "admin-certificate-lifetime", o.AdminLifetime,
+		"Lifetime of the certificate in admin.kubeconfig. The server renews it in the file when a third is left.")
+	fs.IntVar(&o.NamespacePlans, "concurrent-plans-per-namespace", o.NamespacePlans,
+		"Number of plans of one namespace that the server makes at once; others wait. 0 means no limit. It does not limit applies.")
+	fs.IntVar(&o.PlanHistoryLimit, "plan-history-limit", o.PlanHistoryLimit,
+		"Number of finished plans to keep in each namespace; 0 keeps all. Records of plans (PlanRecord) stay.")
+	fs.DurationVar(&o.PlanHistoryAge, "plan-history-age", o.PlanHistoryAge,
+		"How long to keep a finished plan; 0 keeps it for ever. Records of plans (PlanRecord) stay.")
 	o.addFlags(fs)
 }
 
@@ -111,34 +118,58 @@ func (o *Options) AddWorkerFlags(fs *pflag.FlagSet) {
 }
 
 func (o *Options) addDataDir(fs *pflag.FlagSet) {
-	fs.StringVarP(&o.DataDir, "data-dir", "d", o.DataDir, "Directory for all of the server's data; the server creates it.")
+	fs.StringVarP(&o.DataDir, "data-dir", "d", o.DataDir,
+		"Directory for all of the server's data; the server creates it.")
 }
 
 // addFlags adds the flags that servers and workers have.
 func (o *Options) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.DatastoreEndpoint, "datastore-endpoint", o.DatastoreEndpoint, `Database for objects and states, such as "postgres://user:password@host:5432/hykube" or "mysql://user:password@tcp(host:3306)/hykube"; SQLite in the data directory when it is left out.`)
-	fs.StringVar(&o.DatastoreFile, "datastore-endpoint-file", o.DatastoreFile, "File with the value of --datastore-endpoint, to keep a password out of the list of processes. The server reads it at its start.")
-	fs.IntVar(&o.DatastoreConnections, "datastore-max-open-connections", o.DatastoreConnections, "Maximum number of connections to the database of --datastore-endpoint.")
-	fs.StringVar(&o.EncryptionConfig, "encryption-provider-config", o.EncryptionConfig, "File with a Kubernetes EncryptionConfiguration for data at rest, for example with a KMS plugin; the server's own keys encrypt resources that the file does not name.")
-	fs.StringVar(&o.EncryptionKeyFile, "encryption-key-file", o.EncryptionKeyFile, "File with the root key, which encrypts the data keys in the database: 32 bytes, or lines of 32 bytes in base64, of which the first encrypts. By default, encryption.key in the data directory.")
-	fs.StringVar(&o.TemporalAddress, "temporal-address", o.TemporalAddress, "HOST:PORT of a Temporal server to use instead of the embedded one.")
-	fs.StringVar(&o.TemporalNamespace, "temporal-namespace", o.TemporalNamespace, "Namespace of the Temporal server that holds the workflows of this server; the server creates it if it is missing.")
-	fs.BoolVar(&o.TemporalTLS, "temporal-tls", o.TemporalTLS, "Connect by TLS to the Temporal server at --temporal-address.")
-	fs.StringVar(&o.TemporalCredentials.CAFile, "temporal-tls-ca-file", "", "PEM file with the certificate authorities of the Temporal server; by default those that the machine trusts.")
-	fs.StringVar(&o.TemporalCredentials.CertFile, "temporal-tls-cert-file", "", "PEM file with the client certificate for the Temporal server. The server reads it again for each connection.")
-	fs.StringVar(&o.TemporalCredentials.KeyFile, "temporal-tls-key-file", "", "PEM file with the key of --temporal-tls-cert-file.")
-	fs.StringVar(&o.TemporalCredentials.ServerName, "temporal-tls-server-name", "", "Name in the certificate of the Temporal server; by default the host of --temporal-address.")
-	fs.StringVar(&o.TemporalCredentials.APIKeyFile, "temporal-api-key-file", "", "File with an API key for the Temporal server. The server reads it again for each call.")
-	fs.StringArrayVar(&o.ProviderMirrors, "provider-mirror", o.ProviderMirrors, "Directory in the layout of Terraform's filesystem mirror, or the https:// address of a network mirror; searched before any registry; repeatable.")
-	fs.StringVar(&o.ProviderSandbox, "provider-sandbox", o.ProviderSandbox, "Sandbox of provider processes: auto uses everything that this machine supports, require refuses to start a provider without a complete sandbox, off uses no sandbox.")
-	fs.StringVar(&o.ProviderCgroup, "provider-cgroup", o.ProviderCgroup, "Cgroup (v2) below which each provider process gets its own: auto uses the server's cgroup if it is delegated (Delegate=yes of systemd), a directory names another one, off uses none.")
-	fs.StringVar(&o.ProviderMemoryLimit, "provider-memory-limit", o.ProviderMemoryLimit, "Maximum memory of one provider process in a sandbox, such as 8Gi; by default 4Gi, but at most half of the machine's memory.")
-	fs.StringVar(&o.ProviderTrustPolicy, "provider-trust-policy", o.ProviderTrustPolicy, "File with a ProviderTrustPolicy: the sources from which the server installs providers, and the signatures and checksums that it requires. The server reads it at its start. Without it, all sources are allowed.")
-	fs.StringVar(&o.ProviderMessageLimit, "provider-message-limit", o.ProviderMessageLimit, "Maximum size of one response of a provider, such as 16Mi. The server needs many times its size.")
-	fs.StringVar(&o.RecordLimit, "record-limit", o.RecordLimit, "Maximum size of one stored record, such as 8Mi: the state of a resource, or a planned change with its values before and after. The answer to a change is always stored.")
-	fs.StringVar(&o.TokenAuthFile, "token-auth-file", o.TokenAuthFile, `File with tokens: lines of token,user,uid,"group1,group2". It is read again when it changes.`)
-	fs.StringVar(&o.AuthenticationFile, "authentication-config", o.AuthenticationFile, "File with a Kubernetes AuthenticationConfiguration, for OpenID Connect.")
-	fs.StringSliceVar(&o.NotificationCIDRs, "notification-allow-cidr", o.NotificationCIDRs, "Network, such as 10.1.0.0/16, to which Notifications may send although its addresses are not public; repeatable. Without it, the server sends to public addresses only.")
+	fs.StringVar(&o.DatastoreEndpoint, "datastore-endpoint", o.DatastoreEndpoint,
+		`Database for objects and states, such as "postgres://user:password@host:5432/hykube" or "mysql://user:password@tcp(host:3306)/hykube"; SQLite in the data directory when it is left out.`)
+	fs.StringVar(&o.DatastoreFile, "datastore-endpoint-file", o.DatastoreFile,
+		"File with the value of --datastore-endpoint, to keep a password out of the list of processes. The server reads it at its start.")
+	fs.IntVar(&o.DatastoreConnections, "datastore-max-open-connections", o.DatastoreConnections,
+		"Maximum number of connections to the database of --datastore-endpoint.")
+	fs.StringVar(&o.EncryptionConfig, "encryption-provider-config", o.EncryptionConfig,
+		"File with a Kubernetes EncryptionConfiguration for data at rest, for example with a KMS plugin; the server's own keys encrypt resources that the file does not name.")
+	fs.StringVar(&o.EncryptionKeyFile, "encryption-key-file", o.EncryptionKeyFile,
+		"File with the root key, which encrypts the data keys in the database: 32 bytes, or lines of 32 bytes in base64, of which the first encrypts. By default, encryption.key in the data directory.")
+	fs.StringVar(&o.TemporalAddress, "temporal-address", o.TemporalAddress,
+		"HOST:PORT of a Temporal server to use instead of the embedded one.")
+	fs.StringVar(&o.TemporalNamespace, "temporal-namespace", o.TemporalNamespace,
+		"Namespace of the Temporal server that holds the workflows of this server; the server creates it if it is missing.")
+	fs.BoolVar(&o.TemporalTLS, "temporal-tls", o.TemporalTLS,
+		"Connect by TLS to the Temporal server at --temporal-address.")
+	fs.StringVar(&o.TemporalCredentials.CAFile, "temporal-tls-ca-file", "",
+		"PEM file with the certificate authorities of the Temporal server; by default those that the machine trusts.")
+	fs.StringVar(&o.TemporalCredentials.CertFile, "temporal-tls-cert-file", "",
+		"PEM file with the client certificate for the Temporal server. The server reads it again for each connection.")
+	fs.StringVar(&o.TemporalCredentials.KeyFile, "temporal-tls-key-file", "",
+		"PEM file with the key of --temporal-tls-cert-file.")
+	fs.StringVar(&o.TemporalCredentials.ServerName, "temporal-tls-server-name", "",
+		"Name in the certificate of the Temporal server; by default the host of --temporal-address.")
+	fs.StringVar(&o.TemporalCredentials.APIKeyFile, "temporal-api-key-file", "",
+		"File with an API key for the Temporal server. The server reads it again for each call.")
+	fs.StringArrayVar(&o.ProviderMirrors, "provider-mirror", o.ProviderMirrors,
+		"Directory in the layout of Terraform's filesystem mirror, or the https:// address of a network mirror; searched before any registry; repeatable.")
+	fs.StringVar(&o.ProviderSandbox, "provider-sandbox", o.ProviderSandbox,
+		"Sandbox of provider processes: auto uses everything that this machine supports, require refuses to start a provider without a complete sandbox, off uses no sandbox.")
+	fs.StringVar(&o.ProviderCgroup, "provider-cgroup", o.ProviderCgroup,
+		"Cgroup (v2) below which each provider process gets its own: auto uses the server's cgroup if it is delegated (Delegate=yes of systemd), a directory names another one, off uses none.")
+	fs.StringVar(&o.ProviderMemoryLimit, "provider-memory-limit", o.ProviderMemoryLimit,
+		"Maximum memory of one provider process in a sandbox, such as 8Gi; by default 4Gi, but at most half of the machine's memory.")
+	fs.StringVar(&o.ProviderTrustPolicy, "provider-trust-policy", o.ProviderTrustPolicy,
+		"File with a ProviderTrustPolicy: the sources from which the server installs providers, and the signatures and checksums that it requires. The server reads it at its start. Without it, all sources are allowed.")
+	fs.StringVar(&o.ProviderMessageLimit, "provider-message-limit", o.ProviderMessageLimit,
+		"Maximum size of one response of a provider, such as 16Mi. The server needs many times its size.")
+	fs.StringVar(&o.RecordLimit, "record-limit", o.RecordLimit,
+		"Maximum size of one stored record, such as 8Mi: the state of a resource, or a planned change with its values before and after. The answer to a change is always stored.")
+	fs.StringVar(&o.TokenAuthFile, "token-auth-file", o.TokenAuthFile,
+		`File with tokens: lines of token,user,uid,"group1,group2". It is read again when it changes.`)
+	fs.StringVar(&o.AuthenticationFile, "authentication-config", o.AuthenticationFile,
+		"File with a Kubernetes AuthenticationConfiguration, for OpenID Connect.")
+	fs.StringSliceVar(&o.NotificationCIDRs, "notification-allow-cidr", o.NotificationCIDRs,
+		"Network, such as 10.1.0.0/16, to which Notifications may send although its addresses are not public; repeatable. Without it, the server sends to public addresses only.")
 	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "Log level: debug, info, warn or error.")
 	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "Log format: text or json.")
 	o.Audit.AddFlags(fs)
@@ -157,7 +188,8 @@ func (o *Options) Validate() error {
 		errs = append(errs, err)
 	}
 	if o.Worker && (o.DatastoreEndpoint == "" && o.DatastoreFile == "" || o.TemporalAddress == "") {
-		errs = append(errs, errors.New("a worker needs the database and the Temporal server of its server: --datastore-endpoint-file and --temporal-address"))
+		errs = append(errs, errors.New(
+			"a worker needs the database and the Temporal server of its server: --datastore-endpoint-file and --temporal-address"))
 	}
 	if o.TemporalAddress != "" {
 		if _, _, err := net.SplitHostPort(o.TemporalAddress); err != nil {
@@ -167,22 +199,28 @@ func (o *Options) Validate() error {
 			errs = append(errs, err)
 		}
 	} else if o.temporalCredentials() != (engine.Credentials{}) {
-		errs = append(errs, errors.New("the flags --temporal-tls... and --temporal-api-key-file need --temporal-address: the embedded server makes its own keys"))
+		errs = append(errs, errors.New(
+			"the flags --temporal-tls... and --temporal-api-key-file need --temporal-address: the embedded server makes its own keys"))
 	}
 	if o.AdminLifetime < leastAdminLifetime {
-		errs = append(errs, fmt.Errorf("use --admin-certificate-lifetime %s: write a duration of at least %s", o.AdminLifetime, leastAdminLifetime))
+		errs = append(errs, fmt.Errorf("use --admin-certificate-lifetime %s: write a duration of at least %s",
+			o.AdminLifetime, leastAdminLifetime))
 	}
 	if o.DatastoreConnections < storage.LeastMaxConnections {
-		errs = append(errs, fmt.Errorf("use --datastore-max-open-connections %d: write a number of at least %d", o.DatastoreConnections, storage.LeastMaxConnections))
+		errs = append(errs, fmt.Errorf("use --datastore-max-open-connections %d: write a number of at least %d",
+			o.DatastoreConnections, storage.LeastMaxConnections))
 	}
 	if o.NamespacePlans < 0 {
-		errs = append(errs, fmt.Errorf("use --concurrent-plans-per-namespace %d: write a number of plans, or 0 for no limit", o.NamespacePlans))
+		errs = append(errs, fmt.Errorf(
+			"use --concurrent-plans-per-namespace %d: write a number of plans, or 0 for no limit", o.NamespacePlans))
 	}
 	if o.PlanHistoryLimit < 0 {
-		errs = append(errs, fmt.Errorf("use --plan-history-limit %d: write a number of plans, or 0 to keep all", o.PlanHistoryLimit))
+		errs = append(errs, fmt.Errorf("use --plan-history-limit %d: write a number of plans, or 0 to keep all",
+			o.PlanHistoryLimit))
 	}
 	if o.PlanHistoryAge < 0 {
-		errs = append(errs, fmt.Errorf("use --plan-history-age %s: write a duration such as 720h, or 0 to keep plans for ever", o.PlanHistoryAge))
+		errs = append(errs, fmt.Errorf(
+			"use --plan-history-age %s: write a duration such as 720h, or 0 to keep plans for ever", o.PlanHistoryAge))
 	}
 	if o.DataDir == "" {
 		errs = append(errs, errors.New("use --data-dir: it is empty"))
@@ -256,7 +294,8 @@ func (o *Options) memoryLimit() (int64, error) {
 	if n := q.Value(); err == nil && n >= leastMemory {
 		return n, nil
 	}
-	return 0, fmt.Errorf("use --provider-memory-limit %q: write a size of at least 64Mi, such as 8Gi", o.ProviderMemoryLimit)
+	return 0, fmt.Errorf("use --provider-memory-limit %q: write a size of at least 64Mi, such as 8Gi",
+		o.ProviderMemoryLimit)
 }
 
 // DatastoreEndpoint returns the database that the flags --datastore-endpoint and --datastore-endpoint-file name; "" if

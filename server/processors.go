@@ -38,11 +38,13 @@ func processorKey(r *http.Request) (key string, ok bool) {
 	info, _ := request.RequestInfoFrom(r.Context())
 	who, _ := request.UserFrom(r.Context())
 	switch {
-	case info == nil || who == nil || !info.IsResourceRequest || who.GetName() == user.APIServerUser || info.Verb == "get" || info.Verb == "watch":
+	case info == nil || who == nil || !info.IsResourceRequest || who.GetName() == user.APIServerUser ||
+		info.Verb == "get" || info.Verb == "watch":
 		return "", false
 	case info.APIGroup == v1alpha1.GroupName && info.Resource == temporalapi.Resource:
 		return "", false // Temporal has its own limits
-	case info.APIGroup == v1alpha1.GroupName && info.Resource == "plans" && (info.Subresource == "approval" || info.Subresource == "cancel"):
+	case info.APIGroup == v1alpha1.GroupName && info.Resource == "plans" &&
+		(info.Subresource == "approval" || info.Subresource == "cancel"):
 		return "", false
 	case info.Namespace == "", info.APIGroup == v1alpha1.GroupName && info.Resource == "validations":
 		return "user " + who.GetName(), true // no namespace has a space in its name

@@ -12,7 +12,8 @@ import (
 
 // countObjects returns the number of objects that a quota counts; false if the kind is not served. Plans that have
 // ended are records and do not count.
-func (s *Server) countObjects(ctx context.Context, resource schema.GroupResource, namespace string) (n int64, served bool, err error) {
+func (s *Server) countObjects(ctx context.Context, resource schema.GroupResource,
+	namespace string) (n int64, served bool, err error) {
 	if resource == v1alpha1.Resource("plans") {
 		n, err = s.openPlans(ctx, namespace)
 		return n, true, err

@@ -34,11 +34,12 @@ type indexRebuild struct {
 
 // addRebuildIndex serves RebuildIndexPath.
 func (s *Server) addRebuildIndex() {
-	s.addAdministration(RebuildIndexPath, func(r *http.Request) error { return s.startRebuild(r.Context()) }, func(*http.Request) (any, error) {
-		s.rebuild.mu.Lock()
-		defer s.rebuild.mu.Unlock()
-		return s.rebuild.last, nil
-	})
+	s.addAdministration(RebuildIndexPath, func(r *http.Request) error { return s.startRebuild(r.Context()) },
+		func(*http.Request) (any, error) {
+			s.rebuild.mu.Lock()
+			defer s.rebuild.mu.Unlock()
+			return s.rebuild.last, nil
+		})
 }
 
 // startRebuild starts a rebuild in the background.
@@ -62,7 +63,8 @@ func (s *Server) startRebuild(ctx context.Context) error {
 			s.rebuild.last.Error = err.Error()
 			s.log.Error("cannot rebuild the index; the next plan reads it again", "error", err)
 		case rebuilt.Different > 0:
-			s.log.Error("the index was wrong, and is right now; report this with the log", "different", rebuilt.Different, "differences", rebuilt.Differences)
+			s.log.Error("the index was wrong, and is right now; report this with the log", "different",
+				rebuilt.Different, "differences", rebuilt.Differences)
 		default:
 			s.log.Info("rebuilt the index; it was right", "objects", rebuilt.Objects, "skipped", rebuilt.Skipped)
 		}

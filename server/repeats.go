@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// repeatsWindow is the time in which the log limits equal lines. mostOfLibraries is the maximum of equal lines of Kubernetes'
-	// libraries in that time; of other lines, it is one.
+	// repeatsWindow is the time in which the log limits equal lines. mostOfLibraries is the maximum of equal lines of
+	// Kubernetes' libraries in that time; of other lines, it is one.
 	repeatsWindow   = time.Minute
 	mostOfLibraries = 10
 	// maxRepeatKeys bounds the number of different lines that the log counts. Further lines count as equal if their
@@ -18,9 +18,9 @@ const (
 	maxRepeatKeys = 500
 )
 
-// repeats limits warnings and errors that repeat, such as one for each attempt to reach a database that is away. For each line, it
-// lets the first ones of a minute pass. From then on it logs once a minute how many lines it dropped, until the line stays away
-// for a minute.
+// repeats limits warnings and errors that repeat, such as one for each attempt to reach a database that is away. For
+// each line, it lets the first ones of a minute pass. From then on it logs once a minute how many lines it dropped,
+// until the line stays away for a minute.
 type repeats struct {
 	// most is the number of equal lines that pass.
 	most int

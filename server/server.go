@@ -68,7 +68,8 @@ type Server struct {
 
 // New creates a server from the open resources. It takes ownership of the config and closes it if it fails.
 func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
-	s := &Server{config: c.completedConfig, log: c.Logger, deletions: c.deletions, gate: &gate{token: c.generic.LoopbackClientConfig.BearerToken, worker: c.Worker},
+	s := &Server{config: c.completedConfig, log: c.Logger, deletions: c.deletions,
+		gate:       &gate{token: c.generic.LoopbackClientConfig.BearerToken, worker: c.Worker},
 		processors: fair.NewProcessors(runtime.GOMAXPROCS(0))}
 	defer func() {
 		if err != nil {
@@ -113,9 +114,11 @@ func (s *Server) makeAPIServer() (err error) {
 		build := func(inner http.Handler) http.Handler { return buildChain(inner, g) }
 		explained := withReasons(s.warnFrozen(sharingProcessors(documents, s.processors)), g.Authorization.Authorizer)
 		chain := explainUnrecorded(explained, build, c.unwritableLog)
-		return temporalapi.WithStatus(endStalled(s.gate.wrap(read.wrap(withExpressionBudget(chain))), defaultStallLimits))
+		return temporalapi.WithStatus(endStalled(s.gate.wrap(read.wrap(withExpressionBudget(chain))),
+			defaultStallLimits))
 	}
-	if s.generic, err = c.generic.Complete(c.informers).New("hykube", genericapiserver.NewEmptyDelegateWithCustomHandler(late)); err != nil {
+	if s.generic, err = c.generic.Complete(c.informers).New("hykube",
+		genericapiserver.NewEmptyDelegateWithCustomHandler(late)); err != nil {
 		return fmt.Errorf("make API server: %w", err)
 	}
 	s.generic.ShutdownTimeout = drainTimeout
@@ -175,7 +178,8 @@ func (s *Server) wire(ctx context.Context) (err error) {
 		return err
 	}
 	wired := healthz.NamedCheck("kinds", func(*http.Request) error { return s.wiring.Ready() })
-	if err := s.generic.AddReadyzChecks(c.health.wrap(wired, healthz.NamedCheck(gateCheck, s.gate.check))...); err != nil {
+	if err := s.generic.AddReadyzChecks(c.health.wrap(wired,
+		healthz.NamedCheck(gateCheck, s.gate.check))...); err != nil {
 		return fmt.Errorf("add readiness check: %w", err)
 	}
 	return nil

@@ -32,7 +32,8 @@ func (s spaceAdmission) Validate(_ context.Context, a admission.Attributes, _ ad
 	}
 	if err := s.store.HasSpace(); err != nil {
 		return &errors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusInsufficientStorage, Reason: reasonInsufficientStorage, Message: err.Error(),
+			Status: metav1.StatusFailure, Code: http.StatusInsufficientStorage, Reason: reasonInsufficientStorage,
+			Message: err.Error(),
 		}}
 	}
 	return nil

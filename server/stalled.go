@@ -12,8 +12,8 @@ import (
 // that accepts no byte for this time, and ends a watch that accepts no event.
 const writeLimit = 30 * time.Second
 
-// stallLimits are the limits for the writes of responses over HTTP/2. An answer holds a seat of Kubernetes' priority and fairness
-// until it is written, so clients that do not read would stop the requests of others.
+// stallLimits are the limits for the writes of responses over HTTP/2. An answer holds a seat of Kubernetes' priority
+// and fairness until it is written, so clients that do not read would stop the requests of others.
 type stallLimits struct {
 	// watch is the maximum time for each write of a watch.
 	watch time.Duration
@@ -24,8 +24,8 @@ type stallLimits struct {
 
 var defaultStallLimits = stallLimits{watch: writeLimit, answer: 5 * time.Second, answerRate: 128 << 10}
 
-// deadlineListener is a listener that closes the connections of clients that stop reading. Otherwise each would hold its
-// requests, goroutines and buffers until the client ends.
+// deadlineListener is a listener that closes the connections of clients that stop reading. Otherwise each would hold
+// its requests, goroutines and buffers until the client ends.
 type deadlineListener struct {
 	net.Listener
 	limit time.Duration
@@ -52,8 +52,8 @@ func (c deadlineConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// endStalled ends a watch or another answer over HTTP/2 that its client does not read, even if the client reads other streams
-// of the connection.
+// endStalled ends a watch or another answer over HTTP/2 that its client does not read, even if the client reads other
+// streams of the connection.
 func endStalled(inner http.Handler, limits stallLimits) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor == 2 {
@@ -71,7 +71,8 @@ func endStalled(inner http.Handler, limits stallLimits) http.Handler {
 type deadlineWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
-	// limit is the maximum time for each write. With a rate, it is that for all writes, and each rate bytes add a second.
+	// limit is the maximum time for each write. With a rate, it is that for all writes, and each rate bytes add a
+	// second.
 	limit time.Duration
 	rate  int
 	// written is the number of bytes so far, and took is the time that their writes took.

@@ -23,8 +23,8 @@ const (
 	standbyHeaderTimeout = 5 * time.Second
 )
 
-// standby answers requests while another server has the lease of the database. It is alive and not ready. The zero value is
-// not started.
+// standby answers requests while another server has the lease of the database. It is alive and not ready. The zero
+// value is not started.
 type standby struct {
 	log    *slog.Logger
 	worker bool
@@ -56,8 +56,8 @@ func (s *standby) end() error {
 	return s.stop()
 }
 
-// serveStandby answers the probe of a live server, and refuses everything else. It does not say which server serves, because
-// it does not know who asks.
+// serveStandby answers the probe of a live server, and refuses everything else. It does not say which server serves,
+// because it does not know who asks.
 func serveStandby(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet && (r.URL.Path == "/livez" || r.URL.Path == "/healthz") {
 		_, _ = io.WriteString(w, "ok")
@@ -65,7 +65,8 @@ func serveStandby(w http.ResponseWriter, r *http.Request) {
 	}
 	status := metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
-		Status:   metav1.StatusFailure, Reason: metav1.StatusReasonServiceUnavailable, Code: http.StatusServiceUnavailable,
+		Status:   metav1.StatusFailure, Reason: metav1.StatusReasonServiceUnavailable,
+		Code:    http.StatusServiceUnavailable,
 		Message: "this server is a standby: another server serves the database, and the log of this one says which; use the address of that server, or of a load balancer that asks /readyz",
 	}
 	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
@@ -77,7 +78,8 @@ func serveStandby(w http.ResponseWriter, r *http.Request) {
 func serveOn(l *net.TCPListener, certificate, key string, handler http.Handler, log *slog.Logger) (stop func() error) {
 	served := make(chan error, 1)
 	srv := &http.Server{
-		Handler: handler, ReadHeaderTimeout: standbyHeaderTimeout, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+		Handler: handler, ReadHeaderTimeout: standbyHeaderTimeout,
+		ErrorLog:  slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12},
 	}
 	go func() { served <- srv.ServeTLS(lent{l}, certificate, key) }()

@@ -23,7 +23,8 @@ const eventLimit = 10 * time.Second
 
 var errStarting = status.Error(codes.Unavailable, "Temporal is still starting; try again in a moment")
 
-// workflowRoom returns an error of gRPC if a namespace may not start a number of workflows, or may have no further schedule.
+// workflowRoom returns an error of gRPC if a namespace may not start a number of workflows, or may have no further
+// schedule.
 func (s *Server) workflowRoom(ctx context.Context, namespace string, starts int, schedule bool) error {
 	users := s.engine.Users()
 	if users == nil {
@@ -78,7 +79,8 @@ func (s *Server) workflowEnded(namespace, message string) {
 		ctx, cancel := context.WithTimeout(context.Background(), eventLimit)
 		defer cancel()
 		if _, err := s.config.client.CoreV1().Events(namespace).Create(ctx, event, metav1.CreateOptions{}); err != nil {
-			s.log.Warn("cannot record an event about a workflow", "namespace", namespace, "message", message, "error", err)
+			s.log.Warn("cannot record an event about a workflow", "namespace", namespace, "message", message, "error",
+				err)
 		}
 	})
 }

@@ -19,9 +19,10 @@ import (
 // recordedKey is the context key of an *atomic.Bool that is true once a request has its first record.
 type recordedKey struct{}
 
-// explainUnrecorded returns the chain of handlers that build puts around inner. If inner is not reached and the answer is
-// an internal error, unwritable may return its cause.
-func explainUnrecorded(inner http.Handler, build func(http.Handler) http.Handler, unwritable func() error) http.Handler {
+// explainUnrecorded returns the chain of handlers that build puts around inner. If inner is not reached and the answer
+// is an internal error, unwritable may return its cause.
+func explainUnrecorded(inner http.Handler, build func(http.Handler) http.Handler,
+	unwritable func() error) http.Handler {
 	chain := build(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if recorded, ok := r.Context().Value(recordedKey{}).(*atomic.Bool); ok {
 			recorded.Store(true)
@@ -30,7 +31,8 @@ func explainUnrecorded(inner http.Handler, build func(http.Handler) http.Handler
 	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		u := &unrecorded{ResponseWriter: w, recorded: new(atomic.Bool), unwritable: unwritable}
-		chain.ServeHTTP(responsewriter.WrapForHTTP1Or2(u), r.WithContext(context.WithValue(r.Context(), recordedKey{}, u.recorded)))
+		chain.ServeHTTP(responsewriter.WrapForHTTP1Or2(u),
+			r.WithContext(context.WithValue(r.Context(), recordedKey{}, u.recorded)))
 	})
 }
 
@@ -79,7 +81,8 @@ func (u *unrecorded) WriteHeader(code int) {
 	u.ResponseWriter.WriteHeader(code)
 	_ = json.NewEncoder(u.ResponseWriter).Encode(&metav1.Status{ // the client is gone
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-		Status:   metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: err.Error(),
+		Status:   metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError,
+		Message: err.Error(),
 	})
 }
 

@@ -18,7 +18,8 @@ const kubernetesVersion = "v1.36.3"
 // Version is Hykube's version, which the linker sets for a release.
 var Version = "0.1.0-dev"
 
-// build identifies the build of this program. Builds of a version between releases differ in the size or the time of the file.
+// build identifies the build of this program. Builds of a version between releases differ in the size or the time of
+// the file.
 func build() string {
 	path, err := os.Executable()
 	if err != nil {

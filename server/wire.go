@@ -88,7 +88,8 @@ type Wiring struct {
 	Changes registry.ChangesFunc
 	// SaveObjects stores a chunk of the objects of a speculative plan. After the last chunk, it returns the number of
 	// uploaded objects.
-	SaveObjects func(ctx context.Context, plan types.UID, chunk int32, docs []ledger.Document, last bool) (uploaded int, err error)
+	SaveObjects func(ctx context.Context, plan types.UID, chunk int32, docs []ledger.Document,
+		last bool) (uploaded int, err error)
 	// Verify checks which changes an approval of a plan would permit now.
 	Verify registry.VerifyFunc
 	// RebuildIndex rebuilds the index and compares the result with the previous entries.
@@ -120,16 +121,19 @@ func (c *completedConfig) hold(ctx context.Context) (h changes.Hold, err error) 
 
 // authorizeReferences checks the references of a ProviderConfig to other namespaces, ConfigMaps and Secrets. A
 // secretRef sends a Secret to the provider, as an expression does.
-func (s *Server) authorizeReferences(ctx context.Context, who user.Info, cfg *v1alpha1.ProviderConfig) ([]string, error) {
+func (s *Server) authorizeReferences(ctx context.Context, who user.Info,
+	cfg *v1alpha1.ProviderConfig) ([]string, error) {
 	refs := catalog.References(cfg)
 	for i, ref := range cfg.Spec.SecretRefs {
-		refs = append(refs, lang.NewReference(lang.Address{Type: lang.TypeSecret, Name: ref.Name}, fmt.Sprintf("spec.secretRefs[%d]", i)))
+		refs = append(refs, lang.NewReference(lang.Address{Type: lang.TypeSecret, Name: ref.Name},
+			fmt.Sprintf("spec.secretRefs[%d]", i)))
 	}
 	return s.kinds.MayRefer(ctx, who, cfg.Namespace, refs, true)
 }
 
 // changes returns a page of the changes of a plan, without values that the user may not read.
-func (s *Server) changes(ctx context.Context, plan *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error) {
+func (s *Server) changes(ctx context.Context, plan *v1alpha1.Plan, limit int,
+	cont string) (*v1alpha1.PlanChangeList, error) {
 	list, err := s.wiring.Changes(ctx, plan, limit, cont)
 	if err != nil {
 		return nil, err
@@ -156,7 +160,9 @@ func (s *Server) verify(ctx context.Context, plan *v1alpha1.Plan) (changes.Verif
 	if s.deletions.isUndeleting(plan.Namespace) {
 		return changes.Verification{}, apierrors.NewServiceUnavailable(messageUndeleting(plan.Namespace))
 	}
-	if who, ok := request.UserFrom(ctx); s.config.store.Restored().Frozen(plan.Namespace) && (!ok || who.GetName() != user.APIServerUser) { // a plan that approves itself is held
+	// a plan that approves itself is held
+	if who, ok := request.UserFrom(ctx); s.config.store.Restored().Frozen(plan.Namespace) &&
+		(!ok || who.GetName() != user.APIServerUser) {
 		return changes.Verification{}, apierrors.NewBadRequest("The approval is refused. " + changes.MessageFrozen)
 	}
 	return s.wiring.Verify(ctx, plan)
@@ -164,7 +170,8 @@ func (s *Server) verify(ctx context.Context, plan *v1alpha1.Plan) (changes.Verif
 
 // providerConfigs returns a function for kinds.Config.ProviderConfigs: it returns the provider of the named
 // ProviderConfig, or those of all ProviderConfigs in the namespace if that does not exist.
-func providerConfigs(stored *storage.Objects) func(ctx context.Context, namespace, name string) (map[string]string, error) {
+func providerConfigs(stored *storage.Objects) func(ctx context.Context, namespace,
+	name string) (map[string]string, error) {
 	return func(ctx context.Context, namespace, name string) (map[string]string, error) {
 		providers := map[string]string{}
 		add := func(u *unstructured.Unstructured) {

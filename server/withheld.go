@@ -17,12 +17,14 @@ import (
 	"github.com/hykube/hykube/server/rights"
 )
 
-// rightsToTemplate returns the rights to read the expressions of an instance: those of its ResourceSet, or of the files of its Module.
+// rightsToTemplate returns the rights to read the expressions of an instance: those of its ResourceSet, or of the files
+// of its Module.
 func rightsToTemplate(ref v1alpha1.ObjectReference) []store.Right {
 	if v1alpha1.OwnerKind(ref.Name) == "Module" {
 		return rightsToFiles(ref.Namespace, ref.Set)
 	}
-	return []store.Right{{Verb: store.VerbGet, Namespace: ref.Namespace, Group: v1alpha1.GroupName, Resource: "resourcesets", Name: ref.Set}}
+	return []store.Right{{Verb: store.VerbGet, Namespace: ref.Namespace, Group: v1alpha1.GroupName,
+		Resource: "resourcesets", Name: ref.Set}}
 }
 
 // rightsToFiles returns the rights to read the files of a Module. A plan does not name their ConfigMap.
@@ -33,8 +35,9 @@ func rightsToFiles(namespace, module string) []store.Right {
 	}
 }
 
-// rightsToDiagnostics returns the rights to read a diagnostic about an instance, besides the one to get it. It may quote the template
-// and, as each.value, a ConfigMap that it does not name. rightsToDiagnostics returns nil for another object. set may be empty.
+// rightsToDiagnostics returns the rights to read a diagnostic about an instance, besides the one to get it. It may
+// quote the template and, as each.value, a ConfigMap that it does not name. rightsToDiagnostics returns nil for another
+// object. set may be empty.
 func rightsToDiagnostics(namespace, name, set string) []store.Right {
 	if !v1alpha1.IsInstanceName(name) && !v1alpha1.InModule(name) {
 		return nil
@@ -43,7 +46,8 @@ func rightsToDiagnostics(namespace, name, set string) []store.Right {
 		store.Right{Verb: store.VerbGet, Namespace: namespace, Resource: "configmaps"})
 }
 
-// withholdDiagnostics removes the diagnostics of instances from users who may not read the template and the ConfigMaps behind them.
+// withholdDiagnostics removes the diagnostics of instances from users who may not read the template and the ConfigMaps
+// behind them.
 func withholdDiagnostics(ctx context.Context, asker *store.Asker, list *v1alpha1.PlanChangeList) error {
 	for i := range list.Items {
 		c := &list.Items[i]
@@ -62,12 +66,15 @@ func withholdDiagnostics(ctx context.Context, asker *store.Asker, list *v1alpha1
 }
 
 // withholdValues removes the values of each change whose object the user may not get. It keeps the addresses and
-// actions. Of an instance whose ResourceSet the user may not get, it removes the expressions, which are those of the template.
-func withholdValues(ctx context.Context, asker *store.Asker, kindOf func(kschema.GroupVersionKind) (kinds.Kind, bool), list *v1alpha1.PlanChangeList) error {
+// actions. Of an instance whose ResourceSet the user may not get, it removes the expressions, which are those of the
+// template.
+func withholdValues(ctx context.Context, asker *store.Asker, kindOf func(kschema.GroupVersionKind) (kinds.Kind, bool),
+	list *v1alpha1.PlanChangeList) error {
 	for i := range list.Items {
 		c := &list.Items[i]
 		gvk := kschema.FromAPIVersionAndKind(c.Object.APIVersion, c.Object.Kind)
-		right := store.Right{Verb: store.VerbGet, Namespace: c.Object.Namespace, Group: gvk.Group, Resource: kinds.PluralOf(gvk.Kind), Name: c.Object.Name}
+		right := store.Right{Verb: store.VerbGet, Namespace: c.Object.Namespace, Group: gvk.Group,
+			Resource: kinds.PluralOf(gvk.Kind), Name: c.Object.Name}
 		if kind, ok := kindOf(gvk); ok { // otherwise the provider is not ready
 			right.Resource = kind.GVR.Resource
 		}
@@ -93,8 +100,8 @@ func withholdValues(ctx context.Context, asker *store.Asker, kindOf func(kschema
 }
 
 // mayRead is the registry.ReaderFunc of the server. The requester of a plan reads its diagnostics of ProviderConfigs:
-// planning needs the verb "use" on them, and not "get". Of instances, the requester needs the right to get them alone, because
-// planning evaluates the template with the requester's rights.
+// planning needs the verb "use" on them, and not "get". Of instances, the requester needs the right to get them alone,
+// because planning evaluates the template with the requester's rights.
 func (s *Server) mayRead(ctx context.Context) (func(p *v1alpha1.Plan, address string) (bool, error), error) {
 	who, ok := request.UserFrom(ctx)
 	if !ok {
@@ -128,12 +135,13 @@ func requested(reader *v1alpha1.Identity, p *v1alpha1.Plan) bool {
 }
 
 // rightsToRead returns the rights to read a diagnostic about the object with an address. If several providers have its
-// type, the user needs the right to the kind of each. If none has it, the user needs the right to all kinds. own is true for the
-// requester of the plan.
+// type, the user needs the right to the kind of each. If none has it, the user needs the right to all kinds. own is
+// true for the requester of the plan.
 func rightsToRead(byType func(v1alpha1.Mode, string) []kinds.Kind, namespace, address string, own bool) []store.Right {
 	all := []store.Right{{Verb: store.VerbGet, Namespace: namespace, Group: "*", Resource: "*"}}
 	if name, ok := strings.CutPrefix(address, scope.ProviderConfigAddress); ok {
-		return []store.Right{{Verb: store.VerbGet, Namespace: namespace, Group: v1alpha1.GroupName, Resource: "providerconfigs", Name: name}}
+		return []store.Right{{Verb: store.VerbGet, Namespace: namespace, Group: v1alpha1.GroupName,
+			Resource: "providerconfigs", Name: name}}
 	}
 	if rights, ok := rightsToModule(namespace, address); ok {
 		return rights
@@ -149,7 +157,8 @@ func rightsToRead(byType func(v1alpha1.Mode, string) []kinds.Kind, namespace, ad
 	namespace = cmp.Or(addr.Namespace, namespace)
 	var rights []store.Right
 	for _, kind := range found {
-		rights = append(rights, store.Right{Verb: store.VerbGet, Namespace: namespace, Group: kind.GVR.Group, Resource: kind.GVR.Resource, Name: addr.ObjectName()})
+		rights = append(rights, store.Right{Verb: store.VerbGet, Namespace: namespace, Group: kind.GVR.Group,
+			Resource: kind.GVR.Resource, Name: addr.ObjectName()})
 	}
 	if own {
 		return rights
@@ -157,9 +166,9 @@ func rightsToRead(byType func(v1alpha1.Mode, string) []kinds.Kind, namespace, ad
 	return append(rights, rightsToDiagnostics(namespace, addr.ObjectName(), "")...)
 }
 
-// rightsToModule returns the rights to read what a plan says about a Module, its check blocks or its outputs, by an address such as
-// "module.shop" or "module.shop.url". The status of the Module has the values of outputs, too; the other texts may quote its files, and
-// the values in them. ok is false for another address.
+// rightsToModule returns the rights to read what a plan says about a Module, its check blocks or its outputs, by an
+// address such as "module.shop" or "module.shop.url". The status of the Module has the values of outputs, too; the
+// other texts may quote its files, and the values in them. ok is false for another address.
 func rightsToModule(namespace, address string) (rights []store.Right, ok bool) {
 	path, rest, ok := v1alpha1.CutModulePath(address)
 	if !ok {

@@ -8,8 +8,8 @@ import (
 // endWorkersEvery is the time between two looks for workers that have ended.
 const endWorkersEvery = 3 * time.Second
 
-// endWorkers ends the rights of workers whose lease has expired, until ctx ends. Temporal then gives their activities to others at once
-// and not after the heartbeat timeout.
+// endWorkers ends the rights of workers whose lease has expired, until ctx ends. Temporal then gives their activities
+// to others at once and not after the heartbeat timeout.
 func (s *Server) endWorkers(ctx context.Context) {
 	ticker := time.NewTicker(endWorkersEvery)
 	defer ticker.Stop()

@@ -26,7 +26,8 @@ func ApplyPlan(ctx workflow.Context, p Plan) (Finished, error) {
 		},
 	})
 	var begun Begun
-	if err := workflow.ExecuteActivity(titled(ctx, "check the approval, order the steps"), ActivityBegin, p).Get(ctx, &begun); err != nil {
+	if err := workflow.ExecuteActivity(titled(ctx, "check the approval, order the steps"), ActivityBegin, p).Get(ctx,
+		&begun); err != nil {
 		return Finished{}, err
 	}
 	if err := upsert(ctx, begun.Providers, ""); err != nil {
@@ -40,7 +41,8 @@ func ApplyPlan(ctx workflow.Context, p Plan) (Finished, error) {
 		}
 	}
 	var finished Finished
-	if err := workflow.ExecuteActivity(titled(ctx, "record the outcome"), ActivityFinish, Finish{Plan: p, Cancelled: cancelled}).Get(ctx, &finished); err != nil {
+	if err := workflow.ExecuteActivity(titled(ctx, "record the outcome"), ActivityFinish,
+		Finish{Plan: p, Cancelled: cancelled}).Get(ctx, &finished); err != nil {
 		return Finished{}, err
 	}
 	workflow.SetCurrentDetails(ctx, finished.details(p))
@@ -49,8 +51,9 @@ func ApplyPlan(ctx workflow.Context, p Plan) (Finished, error) {
 	}
 	switch finished.Outcome {
 	case OutcomeFailed, OutcomeStale, OutcomeRefused:
-		return finished, failRun(p, finished.Outcome, fmt.Sprintf("%d changes were made, %d failed, %d were not tried%s",
-			finished.Done, finished.Failed, finished.Skipped, named(finished.NotMade, finished.Failed)))
+		return finished, failRun(p, finished.Outcome,
+			fmt.Sprintf("%d changes were made, %d failed, %d were not tried%s",
+				finished.Done, finished.Failed, finished.Skipped, named(finished.NotMade, finished.Failed)))
 	}
 	return finished, nil
 }
@@ -95,18 +98,19 @@ func applySteps(ctx workflow.Context, p Plan, begun Begun) (cancelled bool, err 
 	}
 }
 
-// resumeCheck is the time after which a paused apply checks its plan although no signal has arrived. The plan may have been
-// deleted.
+// resumeCheck is the time after which a paused apply checks its plan although no signal has arrived. The plan may have
+// been deleted.
 const resumeCheck = time.Hour
 
-// applyInLane runs steps that are too many for one history, or that rollouts hold back. The Lane activity reads them from the
-// ledger. It learns of a cancel through the Plan object.
+// applyInLane runs steps that are too many for one history, or that rollouts hold back. The Lane activity reads them
+// from the ledger. It learns of a cancel through the Plan object.
 func applyInLane(ctx workflow.Context, p Plan, total int, cancel workflow.ReceiveChannel) (cancelled bool, err error) {
 	resume := workflow.GetSignalChannel(ctx, SignalResume)
 	defer showProgress(ctx, p)()
 	for {
 		var lane LaneResult
-		if err := workflow.ExecuteActivity(titled(ctx, fmt.Sprintf("apply %d steps", total)), ActivityLane, p).Get(ctx, &lane); err != nil {
+		if err := workflow.ExecuteActivity(titled(ctx, fmt.Sprintf("apply %d steps", total)), ActivityLane, p).Get(ctx,
+			&lane); err != nil {
 			return false, err
 		}
 		if cancelled = cancel.ReceiveAsync(nil); cancelled || !lane.Paused {

@@ -28,8 +28,8 @@ const (
 	ActivityFinish  = "Finish"
 )
 
-// Signals of an Apply workflow. SignalCancel makes it stop before the next change. SignalResume makes it continue after the
-// pause of a rollout; it has no effect at another time. SignalProgress has a Progress, which the Web UI then shows.
+// Signals of an Apply workflow. SignalCancel makes it stop before the next change. SignalResume makes it continue after
+// the pause of a rollout; it has no effect at another time. SignalProgress has a Progress, which the Web UI then shows.
 const (
 	SignalCancel   = "cancel"
 	SignalResume   = "resume"
@@ -129,8 +129,8 @@ type Published struct {
 	Empty bool `json:"empty"`
 	// Failed is true if planning failed; the plan's conditions and diagnostics have the reason.
 	Failed bool `json:"failed,omitempty"`
-	// NotPlanned lists the addresses of the first MaxNotMade resources that could not be planned, and NotPlannedMore is the
-	// number of the others.
+	// NotPlanned lists the addresses of the first MaxNotMade resources that could not be planned, and NotPlannedMore is
+	// the number of the others.
 	NotPlanned     []string `json:"notPlanned,omitempty"`
 	NotPlannedMore int      `json:"notPlannedMore,omitempty"`
 }
@@ -184,8 +184,8 @@ type LaneResult struct {
 // MaxNotMade is the maximum number of changes that were not made in a result or a signal.
 const MaxNotMade = 20
 
-// NotMade is a change that failed, was stale, or whose outcome is unknown. It has no text of a provider, because Temporal must
-// not store the values in it.
+// NotMade is a change that failed, was stale, or whose outcome is unknown. It has no text of a provider, because
+// Temporal must not store the values in it.
 type NotMade struct {
 	// Change is the title of the change, such as "create sim_network.main".
 	Change string `json:"change"`

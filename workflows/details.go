@@ -12,7 +12,8 @@ import (
 // maxNamed is the maximum number of changes in the message of a failed run. Its details have all of MaxNotMade.
 const maxNamed = 5
 
-// showProgress shows the progress that the lane of a plan reports as the details of the run, until the caller calls end.
+// showProgress shows the progress that the lane of a plan reports as the details of the run, until the caller calls
+// end.
 func showProgress(ctx workflow.Context, p Plan) (end func()) {
 	ended := false
 	workflow.Go(ctx, func(ctx workflow.Context) {
@@ -38,7 +39,8 @@ func (p Plan) saysWhy() string {
 }
 
 func (r Progress) details(p Plan) string {
-	return p.heading(fmt.Sprintf("%d of %d changes done, %d failed", r.Done, r.Total, r.Failed)) + p.listed(texts(r.NotMade), r.Failed-len(r.NotMade))
+	return p.heading(fmt.Sprintf("%d of %d changes done, %d failed", r.Done, r.Total, r.Failed)) +
+		p.listed(texts(r.NotMade), r.Failed-len(r.NotMade))
 }
 
 func (f Finished) details(p Plan) string {
@@ -82,8 +84,8 @@ func texts(notMade []NotMade) []string {
 	return out
 }
 
-// listed formats lines as a list below a heading, as Markdown; "" without any. A block of code shows keys of sets as they are,
-// and not as Markdown.
+// listed formats lines as a list below a heading, as Markdown; "" without any. A block of code shows keys of sets as
+// they are, and not as Markdown.
 func (p Plan) listed(lines []string, more int) string {
 	if len(lines) == 0 {
 		return ""

@@ -51,7 +51,8 @@ type NotifyState struct {
 	Pending []notification.Transition `json:"pending,omitempty"`
 	// Sent has the times of the last messages.
 	Sent []time.Time `json:"sent,omitempty"`
-	// Current is the message that the receiver has not accepted yet, and Since the time of the first attempt to send it.
+	// Current is the message that the receiver has not accepted yet, and Since the time of the first attempt to send
+	// it.
 	Current *Delivery `json:"current,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 }
@@ -76,14 +77,16 @@ type Delivered struct {
 }
 
 const (
-	// A Notification sends at most maxMessages messages in each window. One of them then counts those that were left out.
+	// A Notification sends at most maxMessages messages in each window. One of them then counts those that were left
+	// out.
 	maxMessages   = 10
 	messageWindow = time.Minute
 	// DeliveryTimeout is the time for which the server tries to send a message.
 	DeliveryTimeout = 6 * time.Hour
 	// maxBackoff is the maximum time between two attempts.
 	maxBackoff = 10 * time.Minute
-	// maxSignals is the number of signals after which the workflow continues as a new one, so that its history stays short.
+	// maxSignals is the number of signals after which the workflow continues as a new one, so that its history stays
+	// short.
 	maxSignals = 500
 )
 
@@ -92,7 +95,8 @@ const (
 func (s *NotifyState) take(now Transitions) {
 	var seen []string
 	s.Pending = slices.DeleteFunc(s.Pending, func(p notification.Transition) bool {
-		return p.Reason != v1alpha1.NotifyFailed && !slices.ContainsFunc(now.Current, func(t notification.Transition) bool { return t.ID == p.ID })
+		return p.Reason != v1alpha1.NotifyFailed && !slices.ContainsFunc(now.Current,
+			func(t notification.Transition) bool { return t.ID == p.ID })
 	})
 	for _, t := range now.Current {
 		if !slices.Contains(s.Seen, t.ID) {

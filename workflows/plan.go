@@ -27,7 +27,8 @@ func MakePlan(ctx workflow.Context, p Plan) (Published, error) {
 	outcome := published.Summary
 	if err != nil {
 		failure := Failure{Plan: p, Message: reason(err)}
-		if ferr := workflow.ExecuteActivity(titled(ctx, "record why the plan failed"), ActivityFail, failure).Get(ctx, nil); ferr != nil {
+		if ferr := workflow.ExecuteActivity(titled(ctx, "record why the plan failed"), ActivityFail, failure).Get(ctx,
+			nil); ferr != nil {
 			return Published{}, errors.Join(err, ferr)
 		}
 		published = Published{Summary: "failed", Failed: true}
@@ -54,7 +55,8 @@ func failRun(p Plan, outcome, message string) error {
 func makePlan(ctx workflow.Context, p Plan) (Published, error) {
 	var surveyed Surveyed
 	for attempt := 1; ; attempt++ {
-		if err := workflow.ExecuteActivity(titled(ctx, "list objects, resolve references"), ActivitySurvey, p).Get(ctx, &surveyed); err != nil {
+		if err := workflow.ExecuteActivity(titled(ctx, "list objects, resolve references"), ActivitySurvey, p).Get(ctx,
+			&surveyed); err != nil {
 			return Published{}, err
 		}
 		if err := upsert(ctx, surveyed.Providers, ""); err != nil {
@@ -64,16 +66,20 @@ func makePlan(ctx workflow.Context, p Plan) (Published, error) {
 			break
 		}
 		title := fmt.Sprintf("ask providers about %d of %d resources", surveyed.Visited, surveyed.Resources)
-		err := workflow.ExecuteActivity(titled(ctx, title), ActivityPropose, Propose{Plan: p, Whole: surveyed.Whole, Last: attempt == surveys}).Get(ctx, nil)
+		err := workflow.ExecuteActivity(titled(ctx, title), ActivityPropose,
+			Propose{Plan: p, Whole: surveyed.Whole, Last: attempt == surveys}).Get(ctx, nil)
 		if err == nil {
 			break
 		}
-		if ae, ok := errors.AsType[*temporal.ApplicationError](err); !ok || ae.Type() != ErrorObjectChanged || attempt == surveys {
+		if ae, ok := errors.AsType[*temporal.ApplicationError](err); !ok || ae.Type() != ErrorObjectChanged ||
+			attempt == surveys {
 			return Published{}, err
 		}
 	}
 	var published Published
-	err := workflow.ExecuteActivity(titled(ctx, "store the plan"), ActivityPublish, Publish{Plan: p, Resources: surveyed.Resources, Recorded: surveyed.Recorded, ReadTo: surveyed.ReadTo}).Get(ctx, &published)
+	err := workflow.ExecuteActivity(titled(ctx, "store the plan"), ActivityPublish,
+		Publish{Plan: p, Resources: surveyed.Resources, Recorded: surveyed.Recorded, ReadTo: surveyed.ReadTo}).Get(ctx,
+		&published)
 	return published, err
 }
 

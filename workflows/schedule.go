@@ -48,8 +48,8 @@ type StackRequest struct {
 type CheckState struct {
 	// Ended is true if the check has ended, or if its stack no longer exists.
 	Ended bool `json:"ended"`
-	// Outcome is the outcome of an ended check, such as "Drifted". It is "Skipped" if an earlier check was running or the
-	// stack takes no checks, and "Gone" if the stack was deleted.
+	// Outcome is the outcome of an ended check, such as "Drifted". It is "Skipped" if an earlier check was running or
+	// the stack takes no checks, and "Gone" if the stack was deleted.
 	Outcome string `json:"outcome,omitempty"`
 	// Text describes the state in one line.
 	Text string `json:"text,omitempty"`
@@ -71,7 +71,8 @@ func scheduledOptions(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute,
 		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second, NonRetryableErrorTypes: []string{ErrorFinal},
+			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second,
+			NonRetryableErrorTypes: []string{ErrorFinal},
 		},
 	})
 }
@@ -84,20 +85,22 @@ func requestOf(ctx workflow.Context, s Stack) StackRequest {
 	return StackRequest{Stack: s, ID: workflow.GetInfo(ctx).WorkflowExecution.RunID, Due: due}
 }
 
-// DriftCheck asks a stack for a drift check and waits for its end. The server runs the check from the Stack object, so a
-// check continues without this workflow.
+// DriftCheck asks a stack for a drift check and waits for its end. The server runs the check from the Stack object, so
+// a check continues without this workflow.
 func DriftCheck(ctx workflow.Context, s Stack) (CheckState, error) {
 	ctx = scheduledOptions(ctx)
 	request := requestOf(ctx, s)
 	var state CheckState
-	if err := workflow.ExecuteActivity(titled(ctx, "ask the stack for a drift check"), ActivityRequestCheck, request).Get(ctx, &state); err != nil {
+	if err := workflow.ExecuteActivity(titled(ctx, "ask the stack for a drift check"), ActivityRequestCheck,
+		request).Get(ctx, &state); err != nil {
 		return CheckState{}, err
 	}
 	for pause := minCheckPause; !state.Ended; pause = min(2*pause, maxCheckPause) {
 		if err := workflow.Sleep(ctx, pause); err != nil {
 			return CheckState{}, err
 		}
-		if err := workflow.ExecuteActivity(titled(ctx, "read the state of the check"), ActivityCheckState, request).Get(ctx, &state); err != nil {
+		if err := workflow.ExecuteActivity(titled(ctx, "read the state of the check"), ActivityCheckState,
+			request).Get(ctx, &state); err != nil {
 			return CheckState{}, err
 		}
 		workflow.SetCurrentDetails(ctx, fmt.Sprintf("**%s** in namespace **%s**: %s", s.Name, s.Namespace, state.Text))

@@ -55,7 +55,8 @@ func (f *Feed) revision(obj *unstructured.Unstructured) int64 {
 	if f == nil {
 		return 0
 	}
-	key := FakeObjects{f.World}.Key(v1alpha1.ObjectReference{Namespace: obj.GetNamespace(), Kind: obj.GetKind(), Name: obj.GetName()})
+	key := FakeObjects{f.World}.Key(v1alpha1.ObjectReference{Namespace: obj.GetNamespace(), Kind: obj.GetKind(),
+		Name: obj.GetName()})
 	if known := f.seen[key]; known.Object != nil && reflect.DeepEqual(known.Object.Object, obj.Object) {
 		return known.Revision // without a look at all objects
 	}

@@ -41,7 +41,8 @@ type FakeProvider struct {
 }
 
 func newFake(t *testing.T) *FakeProvider {
-	return &FakeProvider{t: t, schema: Schema(), Fails: map[string][]*tfprotov6.Diagnostic{}, Deferred: map[string]bool{}}
+	return &FakeProvider{t: t, schema: Schema(), Fails: map[string][]*tfprotov6.Diagnostic{},
+		Deferred: map[string]bool{}}
 }
 
 func (f *FakeProvider) RecordedCalls() []string {
@@ -96,47 +97,57 @@ func (f *FakeProvider) encode(ty cty.Type, texts map[string]string) *tfprotov6.D
 	return d
 }
 
-func (f *FakeProvider) ValidateDataResourceConfig(context.Context, *tfprotov6.ValidateDataResourceConfigRequest) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
+func (f *FakeProvider) ValidateDataResourceConfig(context.Context,
+	*tfprotov6.ValidateDataResourceConfigRequest) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
 	return &tfprotov6.ValidateDataResourceConfigResponse{}, nil
 }
 
-func (f *FakeProvider) ReadDataSource(_ context.Context, r *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
+func (f *FakeProvider) ReadDataSource(_ context.Context,
+	r *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
 	s := f.schema.DataSources[r.TypeName]
 	c := f.decode(r.Config, s)
 	diags, deferred := f.record("read %s", c["name"])
 	c["id"], c["token"] = "id-"+c["name"], "token-"+c["name"]
-	return &tfprotov6.ReadDataSourceResponse{State: f.encode(s.Block.ImpliedType(), c), Diagnostics: diags, Deferred: deferred}, nil
+	return &tfprotov6.ReadDataSourceResponse{State: f.encode(s.Block.ImpliedType(), c), Diagnostics: diags,
+		Deferred: deferred}, nil
 }
 
-func (f *FakeProvider) ValidateEphemeralResourceConfig(context.Context, *tfprotov6.ValidateEphemeralResourceConfigRequest) (*tfprotov6.ValidateEphemeralResourceConfigResponse, error) {
+func (f *FakeProvider) ValidateEphemeralResourceConfig(context.Context,
+	*tfprotov6.ValidateEphemeralResourceConfigRequest) (*tfprotov6.ValidateEphemeralResourceConfigResponse, error) {
 	return &tfprotov6.ValidateEphemeralResourceConfigResponse{}, nil
 }
 
-func (f *FakeProvider) OpenEphemeralResource(_ context.Context, r *tfprotov6.OpenEphemeralResourceRequest) (*tfprotov6.OpenEphemeralResourceResponse, error) {
+func (f *FakeProvider) OpenEphemeralResource(_ context.Context,
+	r *tfprotov6.OpenEphemeralResourceRequest) (*tfprotov6.OpenEphemeralResourceResponse, error) {
 	s := f.schema.Ephemerals[r.TypeName]
 	c := f.decode(r.Config, s)
 	diags, deferred := f.record("open %s", c["audience"])
 	c["value"] = "value-for-" + c["audience"]
 	return &tfprotov6.OpenEphemeralResourceResponse{
-		Result: f.encode(s.Block.ImpliedType(), c), Private: []byte(c["audience"]), Diagnostics: diags, Deferred: deferred,
+		Result: f.encode(s.Block.ImpliedType(), c), Private: []byte(c["audience"]), Diagnostics: diags,
+		Deferred: deferred,
 	}, nil
 }
 
-func (f *FakeProvider) CloseEphemeralResource(_ context.Context, r *tfprotov6.CloseEphemeralResourceRequest) (*tfprotov6.CloseEphemeralResourceResponse, error) {
+func (f *FakeProvider) CloseEphemeralResource(_ context.Context,
+	r *tfprotov6.CloseEphemeralResourceRequest) (*tfprotov6.CloseEphemeralResourceResponse, error) {
 	diags, _ := f.record("close %s", r.Private)
 	return &tfprotov6.CloseEphemeralResourceResponse{Diagnostics: diags}, nil
 }
 
-func (f *FakeProvider) ValidateActionConfig(context.Context, *tfprotov6.ValidateActionConfigRequest) (*tfprotov6.ValidateActionConfigResponse, error) {
+func (f *FakeProvider) ValidateActionConfig(context.Context,
+	*tfprotov6.ValidateActionConfigRequest) (*tfprotov6.ValidateActionConfigResponse, error) {
 	return &tfprotov6.ValidateActionConfigResponse{}, nil
 }
 
-func (f *FakeProvider) PlanAction(_ context.Context, r *tfprotov6.PlanActionRequest) (*tfprotov6.PlanActionResponse, error) {
+func (f *FakeProvider) PlanAction(_ context.Context,
+	r *tfprotov6.PlanActionRequest) (*tfprotov6.PlanActionResponse, error) {
 	diags, deferred := f.record("plan %s", f.decode(r.Config, f.schema.Actions[r.ActionType])["target"])
 	return &tfprotov6.PlanActionResponse{Diagnostics: diags, Deferred: deferred}, nil
 }
 
-func (f *FakeProvider) InvokeAction(_ context.Context, r *tfprotov6.InvokeActionRequest) (*tfprotov6.InvokeActionServerStream, error) {
+func (f *FakeProvider) InvokeAction(_ context.Context,
+	r *tfprotov6.InvokeActionRequest) (*tfprotov6.InvokeActionServerStream, error) {
 	c := f.decode(r.Config, f.schema.Actions[r.ActionType])
 	diags, _ := f.record("invoke %s %s", c["target"], c["password"])
 	return &tfprotov6.InvokeActionServerStream{Events: func(yield func(tfprotov6.InvokeActionEvent) bool) {
@@ -159,7 +170,8 @@ func (f *FakeProvider) InvokeAction(_ context.Context, r *tfprotov6.InvokeAction
 	}}, nil
 }
 
-func (f *FakeProvider) CallFunction(_ context.Context, r *tfprotov6.CallFunctionRequest) (*tfprotov6.CallFunctionResponse, error) {
+func (f *FakeProvider) CallFunction(_ context.Context,
+	r *tfprotov6.CallFunctionRequest) (*tfprotov6.CallFunctionResponse, error) {
 	v, err := schema.Decode(r.Arguments[0], cty.String)
 	if err != nil {
 		return nil, err
@@ -170,18 +182,22 @@ func (f *FakeProvider) CallFunction(_ context.Context, r *tfprotov6.CallFunction
 }
 
 func (f *FakeProvider) identity(id string) *tfprotov6.ResourceIdentityData {
-	return &tfprotov6.ResourceIdentityData{IdentityData: f.encode(f.schema.Identities["test_thing"].ImpliedType(), map[string]string{"id": id})}
+	return &tfprotov6.ResourceIdentityData{IdentityData: f.encode(f.schema.Identities["test_thing"].ImpliedType(),
+		map[string]string{"id": id})}
 }
 
 func (f *FakeProvider) thing(id string) *tfprotov6.DynamicValue {
-	return f.encode(f.schema.Resources["test_thing"].Block.ImpliedType(), map[string]string{"id": id, "password": "secret-of-" + id, "uses": "${of " + id + "}"})
+	return f.encode(f.schema.Resources["test_thing"].Block.ImpliedType(),
+		map[string]string{"id": id, "password": "secret-of-" + id, "uses": "${of " + id + "}"})
 }
 
-func (f *FakeProvider) ValidateListResourceConfig(context.Context, *tfprotov6.ValidateListResourceConfigRequest) (*tfprotov6.ValidateListResourceConfigResponse, error) {
+func (f *FakeProvider) ValidateListResourceConfig(context.Context,
+	*tfprotov6.ValidateListResourceConfigRequest) (*tfprotov6.ValidateListResourceConfigResponse, error) {
 	return &tfprotov6.ValidateListResourceConfigResponse{}, nil
 }
 
-func (f *FakeProvider) ListResource(_ context.Context, r *tfprotov6.ListResourceRequest) (*tfprotov6.ListResourceServerStream, error) {
+func (f *FakeProvider) ListResource(_ context.Context,
+	r *tfprotov6.ListResourceRequest) (*tfprotov6.ListResourceServerStream, error) {
 	diags, _ := f.record("list %s", f.decode(r.Config, f.schema.ListResources[r.TypeName])["prefix"])
 	return &tfprotov6.ListResourceServerStream{Results: func(yield func(tfprotov6.ListResourceResult) bool) {
 		for _, id := range f.Things {
@@ -199,7 +215,8 @@ func (f *FakeProvider) ListResource(_ context.Context, r *tfprotov6.ListResource
 	}}, nil
 }
 
-func (f *FakeProvider) ImportResourceState(_ context.Context, r *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
+func (f *FakeProvider) ImportResourceState(_ context.Context,
+	r *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
 	id := r.ID
 	if r.Identity != nil {
 		v, err := schema.Decode(r.Identity.IdentityData, f.schema.Identities["test_thing"].ImpliedType())
@@ -214,7 +231,8 @@ func (f *FakeProvider) ImportResourceState(_ context.Context, r *tfprotov6.Impor
 	}}, nil
 }
 
-func (f *FakeProvider) ReadResource(_ context.Context, r *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
+func (f *FakeProvider) ReadResource(_ context.Context,
+	r *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
 	return &tfprotov6.ReadResourceResponse{NewState: r.CurrentState, NewIdentity: r.CurrentIdentity}, nil
 }
 
@@ -227,7 +245,8 @@ func (w *World) Done(r *resource.Resource) {
 	r.Object.Object["status"] = s.ToMap()
 }
 
-// RecordBegun records a change of another plan that began. ended is true if that plan ended without learning the outcome.
+// RecordBegun records a change of another plan that began. ended is true if that plan ended without learning the
+// outcome.
 func (w *World) RecordBegun(r *resource.Resource, ended bool) {
 	w.T.Helper()
 	old := ChangeOf(r, 7)

@@ -60,7 +60,8 @@ func (o FakeObjects) read(obj *unstructured.Unstructured) *unstructured.Unstruct
 
 func (o FakeObjects) Plural(ref v1alpha1.ObjectReference) (string, error) { return ref.Kind + "s", nil }
 
-func (o FakeObjects) UpdateStatus(_ context.Context, ref v1alpha1.ObjectReference, _ *unstructured.Unstructured, change func(*unstructured.Unstructured) map[string]any) error {
+func (o FakeObjects) UpdateStatus(_ context.Context, ref v1alpha1.ObjectReference, _ *unstructured.Unstructured,
+	change func(*unstructured.Unstructured) map[string]any) error {
 	o.World.Mu.Lock()
 	defer o.World.Mu.Unlock()
 	obj := o.World.Stored[o.Key(ref)]
@@ -72,11 +73,13 @@ func (o FakeObjects) UpdateStatus(_ context.Context, ref v1alpha1.ObjectReferenc
 }
 
 // NewInstanceStatus implements store.Objects. The callers use UpdateStatus for all objects.
-func (o FakeObjects) NewInstanceStatus(context.Context, *unstructured.Unstructured, func(*unstructured.Unstructured) map[string]any) (*store.InstanceStatus, error) {
+func (o FakeObjects) NewInstanceStatus(context.Context, *unstructured.Unstructured,
+	func(*unstructured.Unstructured) map[string]any) (*store.InstanceStatus, error) {
 	return nil, nil
 }
 
-func (o FakeObjects) AddFinalizer(_ context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (o FakeObjects) AddFinalizer(_ context.Context,
+	obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return obj, nil
 }
 
@@ -157,7 +160,8 @@ func (a FakeAccess) May(_ context.Context, who v1alpha1.Identity, right store.Ri
 		if user, rest, of := strings.Cut(forbidden, "!"); of && user == who.Username {
 			forbidden = rest
 		}
-		if name, ok := strings.CutPrefix(forbidden, key); ok && !strings.Contains(name, "/") && (right.Name == "" || right.Name == name || name == "*") {
+		if name, ok := strings.CutPrefix(forbidden, key); ok && !strings.Contains(name, "/") &&
+			(right.Name == "" || right.Name == name || name == "*") {
 			return false, nil
 		}
 	}

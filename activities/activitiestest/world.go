@@ -71,11 +71,13 @@ func NewWorld(t *testing.T) *World {
 	}
 	c := catalog.New(nil)
 	// The grant makes the resources more than values; see query.ReachesNothing.
-	c.Put(catalog.Entry{Name: "test", Schema: Schema(), Package: provider.Package{Grants: contain.Grants{ReadPaths: []string{"/cloud"}}}})
+	c.Put(catalog.Entry{Name: "test", Schema: Schema(),
+		Package: provider.Package{Grants: contain.Grants{ReadPaths: []string{"/cloud"}}}})
 	w.Sources = &scope.Sources{
 		Objects: FakeObjects{w}, Configs: FakeConfigs{w}, Access: FakeAccess{w}, Policies: FakePolicies{w}, Catalog: c,
 		Processes: ledger.Alone(),
-		Ledger:    ledger.New(ledgertest.New()), Sessions: session.NewPool(c, ledger.Alone(), slog.New(slog.DiscardHandler)),
+		Ledger:    ledger.New(ledgertest.New()),
+		Sessions:  session.NewPool(c, ledger.Alone(), slog.New(slog.DiscardHandler)),
 	}
 	w.Follow()
 	source := func(context.Context, catalog.Entry, provider.Configuration) (tfprotov6.ProviderServer, func(), error) {
@@ -124,16 +126,19 @@ func Schema() *schema.Provider {
 		return &schema.Schema{Block: &schema.Block{Attributes: attrs}}
 	}
 	return &schema.Provider{
-		Config:        of(),
-		Resources:     map[string]*schema.Schema{"test_thing": of(computed("id"), secret(text("password")), text("uses"))},
-		DataSources:   map[string]*schema.Schema{"test_image": of(computed("id"), text("name"), secret(computed("token")))},
+		Config: of(),
+		Resources: map[string]*schema.Schema{"test_thing": of(computed("id"), secret(text("password")),
+			text("uses"))},
+		DataSources: map[string]*schema.Schema{"test_image": of(computed("id"), text("name"),
+			secret(computed("token")))},
 		Ephemerals:    map[string]*schema.Schema{"test_token": of(text("audience"), secret(computed("value")))},
 		Actions:       map[string]*schema.Schema{"test_reboot": of(writeOnly(text("password")), text("target"))},
 		ListResources: map[string]*schema.Schema{"test_thing": of(text("prefix"))},
 		Identities: map[string]*schema.Identity{"test_thing": {Attributes: []*schema.IdentityAttribute{
 			{Name: "id", Type: cty.String, RequiredForImport: true},
 		}}},
-		Functions: map[string]*schema.Function{"upper": {Parameters: []*schema.Parameter{{Name: "s", Type: cty.String}}, Return: cty.String}},
+		Functions: map[string]*schema.Function{"upper": {Parameters: []*schema.Parameter{{Name: "s", Type: cty.String}},
+			Return: cty.String}},
 	}
 }
 
@@ -146,7 +151,8 @@ func (w *World) Put(name string, spec map[string]any, lifecycle map[string]any) 
 		namespace, rest = "team", name
 	}
 	kind, objName, _ := strings.Cut(rest, "/")
-	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "test.hykube.io/v1", "kind": kind, "spec": spec}}
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "test.hykube.io/v1", "kind": kind,
+		"spec": spec}}
 	if lifecycle != nil {
 		obj.Object["lifecycle"] = lifecycle
 	}
@@ -165,7 +171,8 @@ func (w *World) Put(name string, spec map[string]any, lifecycle map[string]any) 
 // Record saves an instance of a managed resource in the ledger.
 func (w *World) Record(r *resource.Resource, attributes string) {
 	w.T.Helper()
-	rec := &ledger.Instance{Object: r.Ref, Provider: "test", State: ledger.State{Type: r.Address.Type, Attributes: []byte(attributes)}}
+	rec := &ledger.Instance{Object: r.Ref, Provider: "test",
+		State: ledger.State{Type: r.Address.Type, Attributes: []byte(attributes)}}
 	if err := w.Ledger.Save(w.T.Context(), rec); err != nil {
 		w.T.Fatal(err)
 	}

@@ -31,7 +31,8 @@ type Applier struct {
 
 // NewApplier returns an applier.
 func NewApplier(s *scope.Sources, plans store.Plans, cancels changes.CancelReader, logger *slog.Logger) *Applier {
-	a := &Applier{Sources: s, Plans: plans, Logger: logger, locks: newObjectLocks(), cancels: newCancelWatcher(cancels, s.Sessions)}
+	a := &Applier{Sources: s, Plans: plans, Logger: logger, locks: newObjectLocks(),
+		cancels: newCancelWatcher(cancels, s.Sessions)}
 	a.progress = &progress{Applier: a, counts: map[workflows.Plan]*tally{}}
 	return a
 }

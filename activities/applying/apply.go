@@ -81,12 +81,14 @@ func (s *stepRun) apply(ctx context.Context) error {
 		return err
 	}
 	switch {
-	case c.Action == v1alpha1.ActionRead, c.Action == v1alpha1.ActionForget, c.Importing != nil && !rec.Exists() && !c.HalfDone:
+	case c.Action == v1alpha1.ActionRead, c.Action == v1alpha1.ActionForget,
+		c.Importing != nil && !rec.Exists() && !c.HalfDone:
 		if err := s.checkSecrets(ctx); err != nil {
 			return err
 		}
 	}
-	if c.Action == v1alpha1.ActionCreate && c.Importing == nil && c.Preconditions.From == nil && changes.RecordLost(r, rec) {
+	if c.Action == v1alpha1.ActionCreate && c.Importing == nil && c.Preconditions.From == nil && changes.RecordLost(r,
+		rec) {
 		s.recordLost = true
 		return changes.LostRecord("apply", r)
 	}
@@ -108,14 +110,15 @@ func (s *stepRun) apply(ctx context.Context) error {
 	return s.change(ctx, rec, resumed)
 }
 
-// notRepeated returns the error of a step whose change became stale after the server had stopped during the step's call. It is
-// no *changes.StaleError, because the call may have changed the infrastructure.
+// notRepeated returns the error of a step whose change became stale after the server had stopped during the step's
+// call. It is no *changes.StaleError, because the call may have changed the infrastructure.
 func notRepeated(i *ledger.Intent, why error) error {
-	return fmt.Errorf("the server stopped during the %s, which may have been made. It was not tried again: %v", strings.ToLower(string(i.Action)), why)
+	return fmt.Errorf("the server stopped during the %s, which may have been made. It was not tried again: %v",
+		strings.ToLower(string(i.Action)), why)
 }
 
-// checkPlanned returns an error if the change is stale, or if a user of the plan lost a right to it. rec is nil for an object without
-// recorded state.
+// checkPlanned returns an error if the change is stale, or if a user of the plan lost a right to it. rec is nil for an
+// object without recorded state.
 func (s *stepRun) checkPlanned(ctx context.Context, r *resource.Resource, rec *ledger.Instance) error {
 	if err := s.CheckStale(r, rec); err != nil {
 		return err
@@ -139,8 +142,8 @@ type laterError struct{ why string }
 
 func (e *laterError) Error() string { return e.why }
 
-// checkElsewhere returns a *laterError if another process makes the call of this step. Temporal starts another attempt if the
-// first one stops sending heartbeats, although it may still wait for its provider.
+// checkElsewhere returns a *laterError if another process makes the call of this step. Temporal starts another attempt
+// if the first one stops sending heartbeats, although it may still wait for its provider.
 func (s *stepRun) checkElsewhere(ctx context.Context, rec *ledger.Instance) error {
 	i := rec.Intent
 	if !i.Of(s.Plan.UID, s.Change.Index) || i.Process == "" || i.Process == s.Processes.Own() {
@@ -167,8 +170,10 @@ func (s *stepRun) recordInterrupted(ctx context.Context, rec *ledger.Instance) {
 	if old := rec.FindDeposed(i.Deposed); old != nil {
 		config = old.ProviderConfig
 	}
-	if err := s.RecordInterrupted(s.Plan, s.resource, audit.Operation(strings.ToLower(string(i.Action))), config, i.At); err != nil {
-		s.Logger.WarnContext(ctx, "record an interrupted call", "plan", s.Plan.Name, "namespace", s.Plan.Namespace, "address", s.Change.Address, "error", err)
+	if err := s.RecordInterrupted(s.Plan, s.resource, audit.Operation(strings.ToLower(string(i.Action))), config,
+		i.At); err != nil {
+		s.Logger.WarnContext(ctx, "record an interrupted call", "plan", s.Plan.Name, "namespace", s.Plan.Namespace,
+			"address", s.Change.Address, "error", err)
 	}
 }
 
@@ -180,8 +185,9 @@ func (s *stepRun) resume(ctx context.Context, rec *ledger.Instance) (resumed boo
 	case s.FailureRecorded(rec):
 		s.loadRecorded(rec)
 		s.Change.Left = v1alpha1.LeftTainted
-		return false, &diag.Failure{Operation: "apply", Diagnostics: diag.Diagnostics{lang.Problem(s.resource.Address, "", "Create failed",
-			"The create failed and left a resource. The server stopped before it recorded the error. The next plan replaces the resource.")}}
+		return false, &diag.Failure{Operation: "apply",
+			Diagnostics: diag.Diagnostics{lang.Problem(s.resource.Address, "", "Create failed",
+				"The create failed and left a resource. The server stopped before it recorded the error. The next plan replaces the resource.")}}
 	case resumed && rec.Intent.Action == v1alpha1.ActionCreate:
 		return false, &unknownError{changes.InterruptedCreate(s.resource, rec)}
 	case rec.Intent != nil && !resumed:
@@ -266,14 +272,16 @@ func (s *stepRun) lease(ctx context.Context, rec *ledger.Instance) (*scope.Lease
 }
 
 // planStep makes the provider plan the step with all values known. A destroy has a null configuration.
-func (s *stepRun) planStep(v *scope.Evaluator, l *scope.Lease, prior instance.State) (p *instance.Planned, config instance.Config, err error) {
+func (s *stepRun) planStep(v *scope.Evaluator, l *scope.Lease,
+	prior instance.State) (p *instance.Planned, config instance.Config, err error) {
 	null := cty.NullVal(s.resource.Schema.Block.ImpliedType())
 	none := instance.Config{Written: null, Effective: null}
 	switch {
 	case s.Destroy && s.Change.Action == v1alpha1.ActionReplace:
 		// The provider planned the destroy as part of the replace. Its private data, such as new timeouts, are those of
 		// that plan.
-		return &instance.Planned{Action: v1alpha1.ActionDelete, Value: null, Private: s.Change.PlannedPrivate}, none, nil
+		return &instance.Planned{Action: v1alpha1.ActionDelete, Value: null, Private: s.Change.PlannedPrivate}, none,
+			nil
 	case s.Destroy:
 		p, s.warnings, err = l.PlanDelete(v.Ctx, prior, s.Change.PlannedPrivate)
 		return p, none, err
@@ -282,8 +290,9 @@ func (s *stepRun) planStep(v *scope.Evaluator, l *scope.Lease, prior instance.St
 	}
 }
 
-// judgeStep judges the change with the values that the step knows. A replacement that destroys first is judged before that, with the
-// values of its configuration. Those of changes that follow the destroy are unknown until the create, which is judged again.
+// judgeStep judges the change with the values that the step knows. A replacement that destroys first is judged before
+// that, with the values of its configuration. Those of changes that follow the destroy are unknown until the create,
+// which is judged again.
 func (s *stepRun) judgeStep(ctx context.Context, v *scope.Evaluator, l *scope.Lease, p *instance.Planned) error {
 	switch {
 	case !policy.Flagged(s.Change.AfterUnknown):
@@ -300,7 +309,8 @@ func (s *stepRun) judgeStep(ctx context.Context, v *scope.Evaluator, l *scope.Le
 	if err != nil {
 		return err
 	}
-	early := &scope.Evaluator{Ctx: v.Ctx, Scope: s.scope.Before(func(addr lang.Address) bool { return pending[addr.String()] })}
+	early := &scope.Evaluator{Ctx: v.Ctx,
+		Scope: s.scope.Before(func(addr lang.Address) bool { return pending[addr.String()] })}
 	config, err := early.Config(s.resource, l.Null())
 	if err != nil && len(pending) > 0 {
 		return nil // such as an ephemeral resource with an unknown argument
@@ -360,7 +370,8 @@ func (s *stepRun) addFinalizer(ctx context.Context) error {
 
 // recordAnswer records the provider's answer to a change. If it is unknown whether an instance exists, the intent
 // stays, so that no step creates it again.
-func (s *stepRun) recordAnswer(v *scope.Evaluator, l *scope.Lease, rec *ledger.Instance, p *instance.Planned, o instance.Outcome) error {
+func (s *stepRun) recordAnswer(v *scope.Evaluator, l *scope.Lease, rec *ledger.Instance, p *instance.Planned,
+	o instance.Outcome) error {
 	ctx, r, creating := v.Ctx, s.resource, s.creating()
 	s.warnings = append(s.warnings, diag.Warnings(o.Diagnostics)...)
 	s.scope.NoteSecretState(l.Schema.Block, o.State)
@@ -374,14 +385,16 @@ func (s *stepRun) recordAnswer(v *scope.Evaluator, l *scope.Lease, rec *ledger.I
 		// final.
 		return &RetryError{o.Err}
 	case cutOff && !o.State.Exists():
-		return &unknownError{fmt.Errorf("the server asked the provider to stop, because the plan was cancelled or the server stopped: %w; the resource may exist", o.Err)}
+		return &unknownError{fmt.Errorf(
+			"the server asked the provider to stop, because the plan was cancelled or the server stopped: %w; the resource may exist", o.Err)}
 	}
 	rec.Quarantine = o.Quarantine
 	if len(o.Quarantine) > 0 && creating {
 		if err := s.saveRecord(ctx, rec); err != nil {
 			return errors.Join(o.Err, err)
 		}
-		return &unknownError{fmt.Errorf("%w; the resource may exist, and Hykube keeps the answer: kubectl hykube state show", o.Err)}
+		return &unknownError{fmt.Errorf(
+			"%w; the resource may exist, and Hykube keeps the answer: kubectl hykube state show", o.Err)}
 	}
 	// Providers on the legacy SDK may return another value than the planned one, with which dependants were planned.
 	rec.Unplanned = !s.Destroy && o.Err == nil && len(plan.CheckCompatible(r.Schema.Block, p.Value, o.State.Value)) > 0
@@ -412,7 +425,8 @@ func (s *stepRun) writeIntent(ctx context.Context, rec *ledger.Instance, action 
 	if err := s.Ledger.HasSpace(); err != nil {
 		return store.Failed(err)
 	}
-	rec.Intent = &ledger.Intent{Plan: s.Plan.UID, PlanName: s.Plan.Name, Change: s.Change.Index, Action: action, Deposed: deposed, At: time.Now().UTC(), Process: s.Processes.Own()}
+	rec.Intent = &ledger.Intent{Plan: s.Plan.UID, PlanName: s.Plan.Name, Change: s.Change.Index, Action: action,
+		Deposed: deposed, At: time.Now().UTC(), Process: s.Processes.Own()}
 	s.intendedAction = action
 	// The change may be new: it is running, or has password hashes, which another attempt must reuse.
 	if s.unsaved || len(s.Change.Hashes) > 0 {
@@ -422,8 +436,8 @@ func (s *stepRun) writeIntent(ctx context.Context, rec *ledger.Instance, action 
 	return s.overtaken(ctx, s.Ledger.Intents().Save(context.WithoutCancel(ctx), rec))
 }
 
-// overtaken returns the error of the write of an intent. If another process has begun or ended the same step meanwhile, the next attempt
-// finds what it does.
+// overtaken returns the error of the write of an intent. If another process has begun or ended the same step meanwhile,
+// the next attempt finds what it does.
 func (s *stepRun) overtaken(ctx context.Context, err error) error {
 	if !errors.Is(err, ledger.ErrConflict) {
 		return err
@@ -457,8 +471,8 @@ func (s *stepRun) checkConfigStays(ctx context.Context, l *scope.Lease, rec *led
 	return s.withdrawIntent(ctx, rec, l.Null().Value, err)
 }
 
-// mayCall returns an error, and removes the intent of the call that follows, if another process may count this one as ended, or if this
-// one stops. The step waits then. null is the null value of the resource.
+// mayCall returns an error, and removes the intent of the call that follows, if another process may count this one as
+// ended, or if this one stops. The step waits then. null is the null value of the resource.
 func (s *stepRun) mayCall(ctx context.Context, rec *ledger.Instance, null cty.Value) error {
 	if err := s.Processes.MayCall(); err != nil {
 		return s.withdrawIntent(ctx, rec, null, &laterError{fmt.Sprintf("no call begins, because %v", err)})
@@ -466,7 +480,8 @@ func (s *stepRun) mayCall(ctx context.Context, rec *ledger.Instance, null cty.Va
 	return nil
 }
 
-// withdrawIntent removes the intent of a call that was not made, and returns why. null is the null value of the resource.
+// withdrawIntent removes the intent of a call that was not made, and returns why. null is the null value of the
+// resource.
 func (s *stepRun) withdrawIntent(ctx context.Context, rec *ledger.Instance, null cty.Value, why error) error {
 	creating := s.intendedAction == v1alpha1.ActionCreate
 	rec.Intent, s.intendedAction = nil, ""
@@ -491,7 +506,8 @@ func (s *stepRun) restoreDeposed(rec *ledger.Instance, old *ledger.Deposed) {
 	s.loadRecorded(rec)
 }
 
-// releaseIntent notes that this process has ended the call of an intent without an outcome. Another process would wait for it.
+// releaseIntent notes that this process has ended the call of an intent without an outcome. Another process would wait
+// for it.
 func (s *stepRun) releaseIntent(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	rec, err := s.Ledger.Instance(ctx, s.Change.Object)
@@ -500,7 +516,8 @@ func (s *stepRun) releaseIntent(ctx context.Context) {
 		err = s.Ledger.Intents().Save(ctx, rec)
 	}
 	if err != nil {
-		s.Logger.WarnContext(ctx, "note the end of a call without an outcome", "plan", s.Plan.Name, "namespace", s.Plan.Namespace, "address", s.Change.Address, "error", err)
+		s.Logger.WarnContext(ctx, "note the end of a call without an outcome", "plan", s.Plan.Name, "namespace",
+			s.Plan.Namespace, "address", s.Change.Address, "error", err)
 	}
 }
 
@@ -527,7 +544,8 @@ func (s *stepRun) recordRefresh(ctx context.Context, rec *ledger.Instance) error
 }
 
 // save records the state after a call and removes the intent. failure is the error of the call; nil if it succeeded.
-func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance, r *resource.Resource, state instance.State, failure error) error {
+func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance, r *resource.Resource,
+	state instance.State, failure error) error {
 	c := s.Change
 	creating := rec.Intent != nil && rec.Intent.Action == v1alpha1.ActionCreate
 	if old := rec.FindDeposed(c.DeposedKey); creating && !state.Exists() && old != nil {
@@ -549,13 +567,15 @@ func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance
 			s.approveAccount(ctx, l, r)
 		}
 		if !s.Destroy {
-			rec.Dependencies, rec.CreateBeforeDestroy, rec.DependencyVersions = c.Dependencies, c.CreatesFirst, c.DependencyVersions
+			rec.Dependencies, rec.CreateBeforeDestroy, rec.DependencyVersions = c.Dependencies, c.CreatesFirst,
+				c.DependencyVersions
 			rec.Renewed = s.renewed
 			rec.Applied = ledger.AppliedArguments{Version: c.ConfigVersion, Arguments: l.Digest.Arguments}
 			s.dropContributors(rec)
 			rec.Expressions = appliedExpressions(r, failure)
 			if rec.Inputs = c.Inputs; failure != nil || impure(r) {
-				rec.Inputs = ledger.Inputs{} // the infrastructure may be between two specs, or the next evaluation gives another one
+				// the infrastructure may be between two specs, or the next evaluation gives another one
+				rec.Inputs = ledger.Inputs{}
 			}
 		}
 	}
@@ -578,23 +598,27 @@ func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance
 	return s.saveRecord(ctx, rec)
 }
 
-// dropContributors removes from a record who contributed to the step's change, which was applied. While a deposed instance is left, they
-// contribute to its destroy, too.
+// dropContributors removes from a record who contributed to the step's change, which was applied. While a deposed
+// instance is left, they contribute to its destroy, too.
 func (s *stepRun) dropContributors(rec *ledger.Instance) {
 	if len(rec.Deposed) == 0 {
-		rec.Contributors = contributor.Without(contributor.TakeBack(rec.Contributors, s.Change.TakenBack), s.Change.Contributors)
+		rec.Contributors = contributor.Without(contributor.TakeBack(rec.Contributors, s.Change.TakenBack),
+			s.Change.Contributors)
 	}
 }
 
-// approveAccount records that a person, who did not write the arguments of the step's provider, approved that they create resources of
-// the type. A later create of the type asks nobody about them. An error delays that: the next create asks again.
+// approveAccount records that a person, who did not write the arguments of the step's provider, approved that they
+// create resources of the type. A later create of the type asks nobody about them. An error delays that: the next
+// create asks again.
 func (s *stepRun) approveAccount(ctx context.Context, l *scope.Lease, r *resource.Resource) {
 	a := s.Change.Account
-	if a == nil || a.Approved || a.Digest == "" || l.Config == nil || a.Arguments.Arguments != l.Digest.Arguments || !changes.ApprovedByAnother(s.Plan, a.Writers) {
+	if a == nil || a.Approved || a.Digest == "" || l.Config == nil || a.Arguments.Arguments != l.Digest.Arguments ||
+		!changes.ApprovedByAnother(s.Plan, a.Writers) {
 		return
 	}
 	if err := s.Ledger.ApproveAccount(ctx, l.Config, r.Address.Type, a.Digest); err != nil {
-		s.Logger.WarnContext(ctx, "record an approved account", "plan", s.Plan.Name, "namespace", s.Plan.Namespace, "address", s.Change.Address, "error", err)
+		s.Logger.WarnContext(ctx, "record an approved account", "plan", s.Plan.Name, "namespace", s.Plan.Namespace,
+			"address", s.Change.Address, "error", err)
 	}
 }
 
@@ -628,7 +652,8 @@ func (s *stepRun) retryable(err error, safe bool) error {
 
 // checkPostconditions checks the postconditions of the current instance. An instance that fails them stays, and the
 // next plan visits it.
-func (s *stepRun) checkPostconditions(v *scope.Evaluator, rec *ledger.Instance, r *resource.Resource, value cty.Value) error {
+func (s *stepRun) checkPostconditions(v *scope.Evaluator, rec *ledger.Instance, r *resource.Resource,
+	value cty.Value) error {
 	_, err := v.Holds(r, resource.Postconditions, lang.MarkSensitive(r.Schema.Block, value))
 	if err == nil {
 		return nil

@@ -63,7 +63,8 @@ func (s *stepRun) unacquired(err error) error {
 	return s.retryable(err, true)
 }
 
-// checkSecrets returns a *StaleError if the step would record what a provider returned with other Secrets than those of now.
+// checkSecrets returns a *StaleError if the step would record what a provider returned with other Secrets than those of
+// now.
 func (s *stepRun) checkSecrets(ctx context.Context) error {
 	return changes.CheckSecrets(ctx, s.NewScope(s.Plan, s.Change.Object.Namespace, nil), s.Change)
 }
@@ -72,14 +73,15 @@ func (s *stepRun) checkSecrets(ctx context.Context) error {
 func checkApproved(r *resource.Resource, planned, config cty.Value) error {
 	config = plan.WithoutWriteOnly(r.Schema.Block, config) // these may differ each time, and were not stored
 	if errs := plan.CheckCompatible(r.Schema.Block, planned, config); len(errs) > 0 {
-		return changes.Stale(v1alpha1.StaleInconsistentPlan, "with all values known, the arguments differ from the approved ones: %v", errors.Join(errs...))
+		return changes.Stale(v1alpha1.StaleInconsistentPlan,
+			"with all values known, the arguments differ from the approved ones: %v", errors.Join(errs...))
 	}
 	return nil
 }
 
-// checkOrigins returns a *StaleError if an argument has a secret of an object that the approved plan did not give to it, and a user
-// who caused the change, or wrote the arguments of the provider, may not read the secret. Planning does not know the nested
-// attributes of a value that it does not know.
+// checkOrigins returns a *StaleError if an argument has a secret of an object that the approved plan did not give to
+// it, and a user who caused the change, or wrote the arguments of the provider, may not read the secret. Planning does
+// not know the nested attributes of a value that it does not know.
 func (s *stepRun) checkOrigins(ctx context.Context, r *resource.Resource, planned, config cty.Value) error {
 	further := *s.Change
 	further.Discloses = changes.UnplannedOrigins(s.Change, r.Schema.Block, planned, config)
@@ -92,8 +94,9 @@ func (s *stepRun) checkOrigins(ctx context.Context, r *resource.Resource, planne
 		return err
 	}
 	of := lang.Origin{Address: lang.Address(further.Discloses[0])}
-	return changes.Stale(v1alpha1.StaleInconsistentPlan, "with all values known, an argument has a secret of %s, which the approved plan does not "+
-		"give to it, and the user %q may not read it", of.Text(s.Change.Object.Namespace), who.Username)
+	return changes.Stale(v1alpha1.StaleInconsistentPlan,
+		"with all values known, an argument has a secret of %s, which the approved plan does not "+
+			"give to it, and the user %q may not read it", of.Text(s.Change.Object.Namespace), who.Username)
 }
 
 // planned returns the planned value of the approved change, with the marks of its secrets.
@@ -109,7 +112,8 @@ func (s *stepRun) planned(r *resource.Resource) (planned cty.Value, err error) {
 }
 
 // prior returns the state before the step: the recorded state or the one that planning read, or the current one.
-func (s *stepRun) prior(ctx context.Context, l *scope.Lease, rec *ledger.Instance, resumed bool) (instance.State, error) {
+func (s *stepRun) prior(ctx context.Context, l *scope.Lease, rec *ledger.Instance,
+	resumed bool) (instance.State, error) {
 	if s.Change.Action == v1alpha1.ActionReplace && !s.Destroy {
 		return l.Null(), nil
 	}
@@ -132,10 +136,11 @@ func (s *stepRun) unread(l *scope.Lease, rec *ledger.State) bool {
 	return rec.Exists() && l.HasOtherArguments(rec) && ledger.Configuration(l.Digest) != s.Change.Configuration
 }
 
-// current returns the state of a resource before the step. It reads the resource for a destroy, if the outcome of an earlier
-// attempt is unknown, and if the provider's arguments may lead to another account than the approved ones. It returns a
-// *StaleError if the resource is not the approved one.
-func (s *stepRun) current(ctx context.Context, l *scope.Lease, rec *ledger.State, approved instance.State, resumed bool) (instance.State, error) {
+// current returns the state of a resource before the step. It reads the resource for a destroy, if the outcome of an
+// earlier attempt is unknown, and if the provider's arguments may lead to another account than the approved ones. It
+// returns a *StaleError if the resource is not the approved one.
+func (s *stepRun) current(ctx context.Context, l *scope.Lease, rec *ledger.State, approved instance.State,
+	resumed bool) (instance.State, error) {
 	elsewhere := l.Rotated || s.unread(l, rec)
 	if !approved.Exists() || !elsewhere && !resumed && !s.Destroy {
 		return approved, nil
@@ -149,7 +154,8 @@ func (s *stepRun) current(ctx context.Context, l *scope.Lease, rec *ledger.State
 	case err != nil:
 		return found, err
 	case elsewhere && !found.Exists():
-		return found, changes.Stale(v1alpha1.StaleProviderConfigChanged, "the arguments of the ProviderConfig %q changed after the plan was made, and with the new ones the provider does not find the resource", l.ConfigName())
+		return found, changes.Stale(v1alpha1.StaleProviderConfigChanged,
+			"the arguments of the ProviderConfig %q changed after the plan was made, and with the new ones the provider does not find the resource", l.ConfigName())
 	case !found.Exists(), resumed && !s.Destroy: // the earlier attempt may have changed the resource
 		return found, nil
 	}
@@ -165,10 +171,12 @@ func (s *stepRun) current(ctx context.Context, l *scope.Lease, rec *ledger.State
 
 // planAgain makes the provider plan again with all values known. It returns an error if the result differs from the
 // approved plan.
-func (s *stepRun) planAgain(v *scope.Evaluator, r *resource.Resource, l *scope.Lease, prior instance.State) (*instance.Planned, instance.Config, error) {
+func (s *stepRun) planAgain(v *scope.Evaluator, r *resource.Resource, l *scope.Lease,
+	prior instance.State) (*instance.Planned, instance.Config, error) {
 	c := s.Change
 	if open, err := v.Holds(r, resource.Preconditions, cty.NilVal); err != nil || open {
-		return nil, instance.Config{}, cmp.Or(err, fmt.Errorf("a value that a precondition of %s refers to is still not known", c.Address))
+		return nil, instance.Config{},
+			cmp.Or(err, fmt.Errorf("a value that a precondition of %s refers to is still not known", c.Address))
 	}
 	config, err := v.Config(r, prior)
 	if err != nil {
@@ -187,7 +195,8 @@ func (s *stepRun) planAgain(v *scope.Evaluator, r *resource.Resource, l *scope.L
 	planned := lang.WithoutMarks(marked)
 	config.PlannedPrivate, config.Validated = c.PlannedPrivate, c.Validated
 	if f := c.Final; f != nil && f.Configuration.Same(ledger.Configuration(l.Digest)) {
-		config.Final = &instance.Planned{Action: v1alpha1.ActionCreate, Value: planned, Private: c.PlannedPrivate, Validated: c.Validated, Final: true}
+		config.Final = &instance.Planned{Action: v1alpha1.ActionCreate, Value: planned, Private: c.PlannedPrivate,
+			Validated: c.Validated, Final: true}
 		if config.Final.Identity, err = l.UnmarshalPlannedIdentity(f.Identity); err != nil {
 			return nil, config, err
 		}
@@ -204,10 +213,12 @@ func (s *stepRun) planAgain(v *scope.Evaluator, r *resource.Resource, l *scope.L
 		approved = v1alpha1.ActionCreate
 	}
 	if p.Action != approved && !(approved == v1alpha1.ActionUpdate && p.Action == v1alpha1.ActionNoOp) {
-		return nil, config, changes.Stale(v1alpha1.StaleInconsistentPlan, "with all values known, the provider would %s, and %s was approved", p.Action, approved)
+		return nil, config, changes.Stale(v1alpha1.StaleInconsistentPlan,
+			"with all values known, the provider would %s, and %s was approved", p.Action, approved)
 	}
 	if errs := plan.CheckCompatible(r.Schema.Block, planned, p.Value); len(errs) > 0 {
-		return nil, config, changes.Stale(v1alpha1.StaleInconsistentPlan, "with all values known, the provider's plan differs from the approved one: %v", errors.Join(errs...))
+		return nil, config, changes.Stale(v1alpha1.StaleInconsistentPlan,
+			"with all values known, the provider's plan differs from the approved one: %v", errors.Join(errs...))
 	}
 	s.renewed = changes.Renewed(c, planned)
 	return p, config, nil

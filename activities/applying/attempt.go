@@ -46,7 +46,8 @@ func (s *stepRun) existsDespiteThrottle(ctx context.Context, l *scope.Lease, p *
 	_, _, err = l.Import(ctx, instance.ImportBy{Identity: p.Identity})
 	switch {
 	case err == nil:
-		return &unknownError{fmt.Errorf("the API throttled the create (%s), but a resource with the planned identity exists; it may be %s",
+		return &unknownError{fmt.Errorf(
+			"the API throttled the create (%s), but a resource with the planned identity exists; it may be %s",
 			s.Change.Message, s.Change.Address)}, nil
 	case session.Transient(err):
 		return nil, &RetryError{err}

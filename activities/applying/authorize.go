@@ -88,8 +88,8 @@ func approvedChanges(work *changes.Stored) []approvedChange {
 	return out
 }
 
-// check returns an error if a stored change is not the approved one. Only a planning activity that did not notice its end could
-// have replaced it.
+// check returns an error if a stored change is not the approved one. Only a planning activity that did not notice its
+// end could have replaced it.
 func (a approvedChange) check(p workflows.Plan, c *ledger.Change) error {
 	if a.hash == 0 || changes.HashOf(changes.Covered(c)) == a.hash {
 		return nil
@@ -97,9 +97,10 @@ func (a approvedChange) check(p workflows.Plan, c *ledger.Change) error {
 	return refused(p, fmt.Sprintf("The change of %s was planned again after the approval. Make a new plan.", c.Address))
 }
 
-// checkOrder returns the change of a step. It returns an error if the plan lacks the step or if the step's dependencies are not
-// done. It permits a step that has ended.
-func (a *Applier) checkOrder(ctx context.Context, po *v1alpha1.Plan, in workflows.StepInput) (of approvedChange, err error) {
+// checkOrder returns the change of a step. It returns an error if the plan lacks the step or if the step's dependencies
+// are not done. It permits a step that has ended.
+func (a *Applier) checkOrder(ctx context.Context, po *v1alpha1.Plan,
+	in workflows.StepInput) (of approvedChange, err error) {
 	c, err := a.Ledger.Change(ctx, po.UID, int32(in.Change))
 	if err != nil {
 		return approvedChange{}, err
@@ -113,7 +114,8 @@ func (a *Applier) checkOrder(ctx context.Context, po *v1alpha1.Plan, in workflow
 	}
 	before, ok := order.before[stepKey{in.Change, in.Destroy}]
 	if !ok {
-		return approvedChange{}, refused(in.Plan, fmt.Sprintf("The plan has no such step: change %d, destroy %t.", in.Change, in.Destroy))
+		return approvedChange{}, refused(in.Plan,
+			fmt.Sprintf("The plan has no such step: change %d, destroy %t.", in.Change, in.Destroy))
 	}
 	for _, k := range before {
 		c, err := a.Ledger.Change(ctx, po.UID, int32(k.change))
@@ -121,7 +123,8 @@ func (a *Applier) checkOrder(ctx context.Context, po *v1alpha1.Plan, in workflow
 			return approvedChange{}, err
 		}
 		if c.State != v1alpha1.ChangeDone && !(c.HalfDone && firstHalf(c, k.destroy)) {
-			return approvedChange{}, refused(in.Plan, fmt.Sprintf("The step depends on %s, which has not succeeded.", c.Address))
+			return approvedChange{}, refused(in.Plan,
+				fmt.Sprintf("The step depends on %s, which has not succeeded.", c.Address))
 		}
 	}
 	of = order.approved[in.Change]
@@ -176,9 +179,9 @@ func (s *stepOrders) forget(uid types.UID) {
 // errStepsRunning is the error for finishing a plan while this process runs steps of it.
 var errStepsRunning = errors.New("steps of the plan are still running; the plan can end after them")
 
-// checkRights returns an error if the creator or the approver of the plan has lost a right that the change needs, or if the
-// mode of its Module does not permit the change. It checks this at each step. rec is the instance that the change replaces; nil if
-// there is none.
+// checkRights returns an error if the creator or the approver of the plan has lost a right that the change needs, or if
+// the mode of its Module does not permit the change. It checks this at each step. rec is the instance that the change
+// replaces; nil if there is none.
 func (s *stepRun) checkRights(ctx context.Context, rec *ledger.Instance) error {
 	if err := changes.CheckObserved(ctx, s.Sources, s.Change); err != nil {
 		return err

@@ -84,7 +84,8 @@ func (a *Applier) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun,
 	begun := workflows.Begun{Total: len(work.Steps), Providers: work.Providers()}
 	if len(work.Steps) <= smallPlan && len(po.Status.Rollouts) == 0 {
 		for _, s := range work.Steps {
-			begun.Steps = append(begun.Steps, workflows.Step{Step: s, Title: title(&work.Changes[s.Change].Brief, s.Destroy)})
+			begun.Steps = append(begun.Steps,
+				workflows.Step{Step: s, Title: title(&work.Changes[s.Change].Brief, s.Destroy)})
 		}
 	}
 	return begun, nil
@@ -92,7 +93,8 @@ func (a *Applier) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun,
 
 // start checks an approved plan before its first step, and marks the changes that the apply leaves out. It returns why
 // the plan may not start, or "".
-func (a *Applier) start(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan, work *changes.Stored) (refused string, err error) {
+func (a *Applier) start(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan,
+	work *changes.Stored) (refused string, err error) {
 	if po.Status.Cancel != nil {
 		return "The plan was cancelled before its apply started.", nil
 	}
@@ -113,14 +115,15 @@ func (a *Applier) start(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan
 	}
 	err = a.markLeftOut(ctx, po, work, left)
 	if err == nil && left.stale > 0 && !po.Status.Approval.Partial {
-		refused = fmt.Sprintf("%s after the plan was made.", changes.Counted(left.stale, "change became stale", "changes became stale"))
+		refused = fmt.Sprintf("%s after the plan was made.",
+			changes.Counted(left.stale, "change became stale", "changes became stale"))
 	}
 	return refused, err
 }
 
-// takeOver judges a plan whose apply another process began, once before its first step in this one. The other process may have ended
-// long ago: before a restore, in the original of a copied database, or on another machine. The workflow may be that of then, and be
-// past Begin. So each way into the steps of a plan calls takeOver.
+// takeOver judges a plan whose apply another process began, once before its first step in this one. The other process
+// may have ended long ago: before a restore, in the original of a copied database, or on another machine. The workflow
+// may be that of then, and be past Begin. So each way into the steps of a plan calls takeOver.
 func (a *Applier) takeOver(ctx context.Context, po *v1alpha1.Plan, work *changes.Stored) error {
 	j := a.judges.of(po.UID)
 	fair.Lock(ctx, &j.mu)
@@ -135,8 +138,8 @@ func (a *Applier) takeOver(ctx context.Context, po *v1alpha1.Plan, work *changes
 	return nil
 }
 
-// judgeAgain judges a plan whose apply has begun. If policies refuse it now, or a person must approve it, the apply leaves out the
-// changes that have not begun.
+// judgeAgain judges a plan whose apply has begun. If policies refuse it now, or a person must approve it, the apply
+// leaves out the changes that have not begun.
 func (a *Applier) judgeAgain(ctx context.Context, po *v1alpha1.Plan, work *changes.Stored) error {
 	if po.Status.Cancel != nil {
 		return nil
@@ -148,7 +151,8 @@ func (a *Applier) judgeAgain(ctx context.Context, po *v1alpha1.Plan, work *chang
 	if err != nil || why == "" {
 		return err
 	}
-	out := leftOutChange{v1alpha1.ChangeStale, v1alpha1.StalePolicyDenied, "when the apply went on, the server judged the plan again. " + strings.TrimSuffix(why, ".")}
+	out := leftOutChange{v1alpha1.ChangeStale, v1alpha1.StalePolicyDenied,
+		"when the apply went on, the server judged the plan again. " + strings.TrimSuffix(why, ".")}
 	left := leftOut{why: map[int]leftOutChange{}}
 	for i := range work.Changes {
 		if c := &work.Changes[i]; c.State == v1alpha1.ChangePending && !c.HalfDone && !c.NoSteps && !c.Held {
@@ -185,8 +189,8 @@ func (l leftOut) indexes(po *v1alpha1.Plan) map[int32]bool {
 	return out
 }
 
-// findLeftOut finds the changes that the apply leaves out: blocked and stale ones, those that depend on them, and those that an
-// approval left out. Call it before any step of the plan begins.
+// findLeftOut finds the changes that the apply leaves out: blocked and stale ones, those that depend on them, and those
+// that an approval left out. Call it before any step of the plan begins.
 func (a *Applier) findLeftOut(ctx context.Context, po *v1alpha1.Plan, w *changes.Stored) (leftOut, error) {
 	left := leftOut{why: map[int]leftOutChange{}}
 	outdated, err := changes.FindStale(ctx, a.Sources, po, w)
@@ -243,7 +247,8 @@ func (a *Applier) markLeftOut(ctx context.Context, po *v1alpha1.Plan, w *changes
 			return err
 		}
 		_, err := w.Edit(ctx, a.Ledger, po.UID, i, func(c *ledger.Change) {
-			c.State, c.StaleReason, c.Message, c.Held, c.FinishedAt = out.state, out.reason, out.message, true, changes.Now()
+			c.State, c.StaleReason, c.Message, c.Held, c.FinishedAt = out.state, out.reason, out.message, true,
+				changes.Now()
 		})
 		if err != nil {
 			return err
@@ -253,7 +258,8 @@ func (a *Applier) markLeftOut(ctx context.Context, po *v1alpha1.Plan, w *changes
 }
 
 // reportLeftOut writes to an object why its change was left out.
-func (a *Applier) reportLeftOut(ctx context.Context, c *changes.StoredChange, state v1alpha1.ChangeState, message string) error {
+func (a *Applier) reportLeftOut(ctx context.Context, c *changes.StoredChange, state v1alpha1.ChangeState,
+	message string) error {
 	reason := v1alpha1.ReasonSkipped
 	switch {
 	case c.Blocked != "":
@@ -304,7 +310,8 @@ func refusal(po *v1alpha1.Plan, w *changes.Stored) string {
 	switch why := w.NotApproved(po); {
 	case why != "":
 		return why
-	case !po.Status.Approval.Partial && slices.ContainsFunc(w.Changes, func(c changes.StoredChange) bool { return c.Blocked != "" }):
+	case !po.Status.Approval.Partial && slices.ContainsFunc(w.Changes,
+		func(c changes.StoredChange) bool { return c.Blocked != "" }):
 		return "Changes of the plan are blocked, and the approval is not partial."
 	}
 	return ""
@@ -341,7 +348,8 @@ func countedApprovals(po *v1alpha1.Plan) []v1alpha1.PlanApproval {
 	return po.AllApprovals()
 }
 
-// needsPerson returns the reason why a plan that approved itself needs the approval of a person now; "" for any other plan.
+// needsPerson returns the reason why a plan that approved itself needs the approval of a person now; "" for any other
+// plan.
 func (a *Applier) needsPerson(ctx context.Context, po *v1alpha1.Plan, work *changes.Stored) (string, error) {
 	if !changes.ApprovedItself(po) {
 		return "", nil

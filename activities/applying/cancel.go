@@ -55,7 +55,8 @@ type activePlan struct {
 }
 
 func newCancelWatcher(reader changes.CancelReader, sessions *session.Pool) *cancelWatcher {
-	return &cancelWatcher{CancelReader: reader, sessions: sessions, grace: stopGracePeriod, active: map[types.UID]*activePlan{}}
+	return &cancelWatcher{CancelReader: reader, sessions: sessions, grace: stopGracePeriod,
+		active: map[types.UID]*activePlan{}}
 }
 
 // beginStep registers a running step of a plan. The caller must call leave.
@@ -64,7 +65,8 @@ func (s *cancelWatcher) beginStep(po *v1alpha1.Plan, p workflows.Plan, c *ledger
 	defer s.mu.Unlock()
 	u = s.active[po.UID]
 	if u == nil {
-		u = &activePlan{plan: p, generation: po.Generation, ended: make(chan struct{}), steps: map[*ledger.Change]time.Time{}}
+		u = &activePlan{plan: p, generation: po.Generation, ended: make(chan struct{}),
+			steps: map[*ledger.Change]time.Time{}}
 		u.cancelled, u.cancel = context.WithCancelCause(context.Background())
 		s.active[po.UID] = u
 		go func() {
@@ -143,13 +145,15 @@ func (s *cancelWatcher) reportWaiting(u *activePlan, asked time.Time) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	err := s.Plans.UpdateStatus(ctx, u.plan.Namespace, u.plan.Name, workflows.ObjectUID(u.plan), func(st *v1alpha1.PlanStatus) {
-		if !st.Ended() {
-			condition.Reconciling(&st.Conditions, u.generation, v1alpha1.ReasonCancelling, text)
-		}
-	})
+	err := s.Plans.UpdateStatus(ctx, u.plan.Namespace, u.plan.Name, workflows.ObjectUID(u.plan),
+		func(st *v1alpha1.PlanStatus) {
+			if !st.Ended() {
+				condition.Reconciling(&st.Conditions, u.generation, v1alpha1.ReasonCancelling, text)
+			}
+		})
 	if err != nil && !errors.Is(err, store.ErrGone) {
-		s.Logger.Warn("report the running calls of a cancelled plan", "namespace", u.plan.Namespace, "plan", u.plan.Name, "error", err)
+		s.Logger.Warn("report the running calls of a cancelled plan", "namespace", u.plan.Namespace, "plan",
+			u.plan.Name, "error", err)
 	}
 }
 
@@ -173,7 +177,8 @@ func (u *activePlan) waitingText(leases []session.Stoppable, asked time.Time) st
 	case len(leases) == 0:
 		return text
 	case !u.stopRequested:
-		return text + fmt.Sprintf(" At %s the server asks their providers to stop.", asked.UTC().Format(time.TimeOnly+"Z"))
+		return text + fmt.Sprintf(" At %s the server asks their providers to stop.",
+			asked.UTC().Format(time.TimeOnly+"Z"))
 	case stopped == len(leases):
 		return text + " The server asked the provider to stop and waits for its answer."
 	default:
@@ -206,11 +211,13 @@ func (u *activePlan) withCancel(ctx context.Context) (context.Context, context.C
 // interrupted reports whether an error only means that the plan was cancelled before the provider was called to change
 // anything.
 func (s *stepRun) interrupted(err error) bool {
-	return s.active.isCancelled() && !s.answered && (errors.Is(err, changes.ErrCancelled) || errors.Is(err, context.Canceled))
+	return s.active.isCancelled() && !s.answered && (errors.Is(err, changes.ErrCancelled) ||
+		errors.Is(err, context.Canceled))
 }
 
 // resetPending resets a change that began to Pending.
-func (a *Applier) resetPending(ctx context.Context, in workflows.StepInput, c *ledger.Change) (workflows.StepResult, error) {
+func (a *Applier) resetPending(ctx context.Context, in workflows.StepInput,
+	c *ledger.Change) (workflows.StepResult, error) {
 	if !c.HalfDone { // otherwise the first half of the replace is done
 		a.progress.transition(in.Plan, v1alpha1.ChangeRunning, v1alpha1.ChangePending)
 		c.State, c.StartedAt = v1alpha1.ChangePending, nil

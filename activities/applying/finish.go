@@ -50,38 +50,41 @@ func (a *Applier) Finish(ctx context.Context, f workflows.Finish) (workflows.Fin
 	counts := work.Progress()
 	o := outcomeOf(po, work, stale, cancelled, begun)
 	failed := a.checks(ctx, po, work)
-	err = a.Plans.UpdateStatus(ctx, f.Plan.Namespace, f.Plan.Name, workflows.ObjectUID(f.Plan), func(s *v1alpha1.PlanStatus) {
-		c, g, applied := &s.Conditions, po.Generation, o.name == workflows.OutcomeApplied
-		s.Progress, s.PausedUntil, s.Checks = &counts, nil, failed
-		if s.FinishedAt == nil { // an earlier attempt may have written it
-			s.FinishedAt = changes.Now()
-		}
-		if len(stale) > 0 {
-			condition.Set(c, g, v1alpha1.ConditionStale, true, v1alpha1.ReasonStale, changes.ListObstacles(stale))
-		}
-		condition.Set(c, g, v1alpha1.ConditionApplied, applied, o.reason, o.message)
-		if applied {
-			condition.Ready(c, g, o.reason, o.message)
-		} else {
-			condition.Stalled(c, g, o.reason, o.message)
-		}
-	})
-	finished := workflows.Finished{Outcome: o.name, Done: int(counts.Done), Failed: int(counts.Failed), Skipped: int(counts.Skipped)}
+	err = a.Plans.UpdateStatus(ctx, f.Plan.Namespace, f.Plan.Name, workflows.ObjectUID(f.Plan),
+		func(s *v1alpha1.PlanStatus) {
+			c, g, applied := &s.Conditions, po.Generation, o.name == workflows.OutcomeApplied
+			s.Progress, s.PausedUntil, s.Checks = &counts, nil, failed
+			if s.FinishedAt == nil { // an earlier attempt may have written it
+				s.FinishedAt = changes.Now()
+			}
+			if len(stale) > 0 {
+				condition.Set(c, g, v1alpha1.ConditionStale, true, v1alpha1.ReasonStale, changes.ListObstacles(stale))
+			}
+			condition.Set(c, g, v1alpha1.ConditionApplied, applied, o.reason, o.message)
+			if applied {
+				condition.Ready(c, g, o.reason, o.message)
+			} else {
+				condition.Stalled(c, g, o.reason, o.message)
+			}
+		})
+	finished := workflows.Finished{Outcome: o.name, Done: int(counts.Done), Failed: int(counts.Failed),
+		Skipped: int(counts.Skipped)}
 	for i := range work.Changes {
 		finished.NotMade = addNotMade(finished.NotMade, &work.Changes[i])
 	}
 	return finished, err
 }
 
-// checks evaluates the check blocks of the Modules that a plan changed with the recorded values, and returns what does not hold. The
-// apply is over, so an error is only logged.
+// checks evaluates the check blocks of the Modules that a plan changed with the recorded values, and returns what does
+// not hold. The apply is over, so an error is only logged.
 func (a *Applier) checks(ctx context.Context, po *v1alpha1.Plan, work *changes.Stored) (failed diag.Diagnostics) {
 	if a.Index == nil || po.Spec.Destroy {
 		return nil
 	}
 	names, err := a.Index.CheckedModules(ctx, po.Namespace)
 	names = slices.DeleteFunc(names, func(name string) bool {
-		return !slices.ContainsFunc(work.Changes, func(c changes.StoredChange) bool { return c.Object.Set == name && v1alpha1.InModule(c.Object.Name) })
+		return !slices.ContainsFunc(work.Changes,
+			func(c changes.StoredChange) bool { return c.Object.Set == name && v1alpha1.InModule(c.Object.Name) })
 	})
 	if err == nil && len(names) > 0 {
 		s := a.NewScope(po, po.Namespace, func(lang.Address) (cty.Value, bool) { return cty.NilVal, false })
@@ -92,7 +95,8 @@ func (a *Applier) checks(ctx context.Context, po *v1alpha1.Plan, work *changes.S
 		err = errors.Join(err, s.Close(context.WithoutCancel(ctx)))
 	}
 	if err != nil {
-		a.Logger.Warn("evaluate the check blocks after an apply", "namespace", po.Namespace, "plan", po.Name, "error", err)
+		a.Logger.Warn("evaluate the check blocks after an apply", "namespace", po.Namespace, "plan", po.Name, "error",
+			err)
 	}
 	return diag.Limit(failed)
 }
@@ -105,11 +109,13 @@ func outcomeOf(po *v1alpha1.Plan, work *changes.Stored, stale []changes.Obstacle
 	var o outcome
 	switch counts := work.Progress(); {
 	case counts.Failed == 0 && counts.Skipped == 0 && counts.Blocked == 0:
-		return outcome{workflows.OutcomeApplied, v1alpha1.ReasonApplied, fmt.Sprintf("%d of %d changes were made.", counts.Done, counts.Total)}
+		return outcome{workflows.OutcomeApplied, v1alpha1.ReasonApplied,
+			fmt.Sprintf("%d of %d changes were made.", counts.Done, counts.Total)}
 	case counts.Failed == 0 && counts.Skipped == 0:
 		return outcome{workflows.OutcomeApplied, v1alpha1.ReasonAppliedInPart,
 			fmt.Sprintf("Applied in part: %d of %d changes were made. %s left out, as the approval says.",
-				counts.Done, counts.Total+counts.Blocked, changes.Counted(int(counts.Blocked), "is blocked and was", "are blocked and were"))}
+				counts.Done, counts.Total+counts.Blocked,
+				changes.Counted(int(counts.Blocked), "is blocked and was", "are blocked and were"))}
 	case cancelled && len(stale) == 0:
 		// A change may have failed because the watcher asked the provider to stop. The message has the number of
 		// failures.
@@ -141,7 +147,8 @@ func incompleteText(po *v1alpha1.Plan, work *changes.Stored, stale []changes.Obs
 }
 
 // skipPending marks the changes that are pending or running as skipped. It returns the stale changes.
-func (a *Applier) skipPending(ctx context.Context, po *v1alpha1.Plan, work *changes.Stored, cancelled bool) ([]changes.Obstacle, error) {
+func (a *Applier) skipPending(ctx context.Context, po *v1alpha1.Plan, work *changes.Stored,
+	cancelled bool) ([]changes.Obstacle, error) {
 	var stale []changes.Obstacle
 	stopped := work.StoppedRollouts(po)
 	for i := range work.Changes {
@@ -243,15 +250,18 @@ func halfReplaced(w *changes.Stored) string {
 	}
 	text := ""
 	if n := len(destroyed); n > 0 {
-		text += fmt.Sprintf(" %d destroyed and not created again: %s; the next plan creates %s.", n, changes.ListObstacles(destroyed), pronoun(n))
+		text += fmt.Sprintf(" %d destroyed and not created again: %s; the next plan creates %s.", n,
+			changes.ListObstacles(destroyed), pronoun(n))
 	}
 	for _, l := range []v1alpha1.LeftInstance{v1alpha1.LeftTainted, v1alpha1.LeftUnchecked} {
 		if n := len(left[l]); n > 0 {
-			text += fmt.Sprintf(" %d destroyed, and the new instance %s: %s.", n, newInstanceText(l), changes.ListObstacles(left[l]))
+			text += fmt.Sprintf(" %d destroyed, and the new instance %s: %s.", n, newInstanceText(l),
+				changes.ListObstacles(left[l]))
 		}
 	}
 	if n := len(created); n > 0 {
-		text += fmt.Sprintf(" %d replaced, but the old instance still exists: %s; the next plan destroys %s.", n, changes.ListObstacles(created), pronoun(n))
+		text += fmt.Sprintf(" %d replaced, but the old instance still exists: %s; the next plan destroys %s.", n,
+			changes.ListObstacles(created), pronoun(n))
 	}
 	return text
 }
@@ -285,9 +295,10 @@ func whyFailed(c *changes.StoredChange) string {
 	return strings.TrimSuffix(c.Message, ".")
 }
 
-// skip records that a change was not attempted, or not finished. stopped is why the rollout of its set stopped; empty if it
-// did not.
-func (a *Applier) skip(ctx context.Context, po *v1alpha1.Plan, i int, w *changes.Stored, cancelled bool, stopped string) error {
+// skip records that a change was not attempted, or not finished. stopped is why the rollout of its set stopped; empty
+// if it did not.
+func (a *Applier) skip(ctx context.Context, po *v1alpha1.Plan, i int, w *changes.Stored, cancelled bool,
+	stopped string) error {
 	c := &w.Changes[i]
 	state, reason, message := v1alpha1.ChangeSkipped, v1alpha1.ReasonSkipped, ""
 	blockers := w.Blockers(c)

@@ -20,8 +20,8 @@ import (
 	"github.com/hykube/hykube/internal/store"
 )
 
-// importClaims prevents two plans of this process from importing the same resource at once. The checks of both may pass when they
-// begin, because neither has recorded the resource yet. Between several processes, a slot does that.
+// importClaims prevents two plans of this process from importing the same resource at once. The checks of both may pass
+// when they begin, because neither has recorded the resource yet. Between several processes, a slot does that.
 type importClaims struct {
 	mu sync.Mutex
 	// pending holds the owners whose import is not recorded yet, by object.
@@ -65,7 +65,8 @@ func importSlot(resourceType, id string) string {
 
 // checkOwners returns a *changes.StaleError if another object manages a resource with the ID or identity in a state,
 // and CheckOther does not permit the step. pending are owners that are not recorded yet.
-func (s *stepRun) checkOwners(ctx context.Context, r *resource.Resource, state *ledger.State, pending ...query.Owner) error {
+func (s *stepRun) checkOwners(ctx context.Context, r *resource.Resource, state *ledger.State,
+	pending ...query.Owner) error {
 	if err := s.Index.Refresh(ctx); err != nil {
 		return err
 	}

@@ -47,7 +47,8 @@ func (s *stepRun) invoke(ctx context.Context) error {
 		return err
 	}
 	defer configured.Release()
-	action := &instance.Action{Name: r.Address.Type, Schema: r.Schema, Provider: configured.ProviderServer, Audit: s.scope.Recorder(r, configured.ConfigName())}
+	action := &instance.Action{Name: r.Address.Type, Schema: r.Schema, Provider: configured.ProviderServer,
+		Audit: s.scope.Recorder(r, configured.ConfigName())}
 	if _, err := action.Plan(ctx, config); err != nil {
 		return s.retryable(err, true)
 	}
@@ -55,8 +56,10 @@ func (s *stepRun) invoke(ctx context.Context) error {
 		return err
 	}
 	rec.Object, rec.Mode, rec.Provider, rec.Plan = c.Object, v1alpha1.ModeAction, r.Entry.Name, s.Plan.UID
-	rec.State = ledger.State{Type: r.Address.Type, ProviderConfig: c.ProviderConfig, ProviderVersion: r.Entry.Package.Version}
-	rec.Intent = &ledger.Intent{Plan: s.Plan.UID, PlanName: s.Plan.Name, Change: c.Index, Action: v1alpha1.ActionInvoke, At: time.Now().UTC(), Process: s.Processes.Own()}
+	rec.State = ledger.State{Type: r.Address.Type, ProviderConfig: c.ProviderConfig,
+		ProviderVersion: r.Entry.Package.Version}
+	rec.Intent = &ledger.Intent{Plan: s.Plan.UID, PlanName: s.Plan.Name, Change: c.Index, Action: v1alpha1.ActionInvoke,
+		At: time.Now().UTC(), Process: s.Processes.Own()}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -81,7 +84,8 @@ func (s *stepRun) checkRuns(ctx context.Context, rec *ledger.Instance) error {
 
 // run writes the intent, calls the action and writes the outcome. A cancel does not interrupt it, because the effect of
 // the action would then be unknown.
-func (s *stepRun) run(ctx context.Context, action *instance.Action, configured *session.Session, config cty.Value, rec *ledger.Instance) error {
+func (s *stepRun) run(ctx context.Context, action *instance.Action, configured *session.Session, config cty.Value,
+	rec *ledger.Instance) error {
 	ctx = context.WithoutCancel(ctx)
 	if err := s.Ledger.HasSpace(); err != nil {
 		return store.Failed(err)
@@ -100,7 +104,8 @@ func (s *stepRun) run(ctx context.Context, action *instance.Action, configured *
 	diags, err := action.Invoke(ctx, config, s.reportProgress(ctx))
 	s.warnings = append(s.warnings, diag.Warnings(diags)...)
 	if err != nil && (configured.Stopped() || diag.IsFailure(err, diag.Lost)) {
-		return &unknownError{fmt.Errorf("the provider did not answer: %w; check what %s did before you run it again", err, s.resource.Address)}
+		return &unknownError{fmt.Errorf("the provider did not answer: %w; check what %s did before you run it again",
+			err, s.resource.Address)}
 	}
 	rec.Intent = nil
 	if err != nil {
@@ -124,7 +129,8 @@ func (s *stepRun) reportProgress(ctx context.Context) func(string) {
 		last = now
 		s.Change.Message = s.scope.Mask(text)
 		if err := s.Ledger.SaveChange(ctx, s.Plan.UID, s.Change); err != nil {
-			s.Logger.WarnContext(ctx, "write progress of action", "plan", s.Plan.Name, "namespace", s.Plan.Namespace, "address", s.Change.Address, "error", err)
+			s.Logger.WarnContext(ctx, "write progress of action", "plan", s.Plan.Name, "namespace", s.Plan.Namespace,
+				"address", s.Change.Address, "error", err)
 		}
 	}
 }

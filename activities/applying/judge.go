@@ -64,8 +64,8 @@ func (j *judges) forget(uid types.UID) {
 	delete(j.byPlan, uid)
 }
 
-// judge returns a *changes.StaleError if a rule of a policy that was undecided does not permit the change with its values after it.
-// Parts of these may still be unknown, because the provider computes them.
+// judge returns a *changes.StaleError if a rule of a policy that was undecided does not permit the change with its
+// values after it. Parts of these may still be unknown, because the provider computes them.
 func (s *stepRun) judge(ctx context.Context, after cty.Value) error {
 	c := s.Change
 	if !policy.Flagged(c.AfterUnknown) {
@@ -158,13 +158,16 @@ func (s *stepRun) warnOfRules(before, now *policy.Verdict) {
 	}
 	for _, r := range now.Warnings() {
 		if !held[r.Rule] {
-			s.warnings = append(s.warnings, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityWarning, Summary: "Warning of a policy",
-				Address: s.Change.Address, Detail: fmt.Sprintf("With all values known, %s holds: %s", r.Rule, r.Message)})
+			s.warnings = append(s.warnings,
+				v1alpha1.Diagnostic{Severity: v1alpha1.SeverityWarning, Summary: "Warning of a policy",
+					Address: s.Change.Address, Detail: fmt.Sprintf("With all values known, %s holds: %s", r.Rule,
+						r.Message)})
 		}
 	}
 }
 
-// withConfigured replaces the attributes of a planned value that are not known by those of the configuration, which is known by now.
+// withConfigured replaces the attributes of a planned value that are not known by those of the configuration, which is
+// known by now.
 func withConfigured(planned, config cty.Value) cty.Value {
 	planned, config = lang.WithoutMarks(planned), lang.WithoutMarks(config)
 	switch {

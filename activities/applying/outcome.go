@@ -46,17 +46,20 @@ func (s *stepRun) publish(ctx context.Context) error {
 	return resource.WriteStatus(ctx, s.Objects, c.Object, s.object, s.statusOf(reason, text))
 }
 
-// failureText describes the errors of the step, for the status of its object and the Event about that. The error of an expression of an
-// instance may quote its template, a ConfigMap or another object, so the details are in the plan alone, which knows its reader.
+// failureText describes the errors of the step, for the status of its object and the Event about that. The error of an
+// expression of an instance may quote its template, a ConfigMap or another object, so the details are in the plan
+// alone, which knows its reader.
 func (s *stepRun) failureText() string {
 	c := s.Change
 	if !c.Unevaluated || c.Object.Set == "" {
 		return diag.Describe(c.Diagnostics)
 	}
-	return fmt.Sprintf("%s. To see why: kubectl hykube status %s -n %s.", diag.Outline(c.Diagnostics), s.Plan.Name, s.Plan.Namespace)
+	return fmt.Sprintf("%s. To see why: kubectl hykube status %s -n %s.", diag.Outline(c.Diagnostics), s.Plan.Name,
+		s.Plan.Namespace)
 }
 
-// statusOf returns the change of the object's status by the step. reason and text are those of a step that did not succeed.
+// statusOf returns the change of the object's status by the step. reason and text are those of a step that did not
+// succeed.
 func (s *stepRun) statusOf(reason, text string) func(*resource.Status) {
 	c, g := s.Change, s.Change.Object.Generation
 	return func(st *resource.Status) {
@@ -77,7 +80,8 @@ func (s *stepRun) statusOf(reason, text string) func(*resource.Status) {
 		case v1alpha1.ChangeDone:
 			s.succeed(st)
 			if appliesSpec(c) && !impure(s.resource) {
-				st.Contributors = contributor.Without(contributor.TakeBack(st.Contributors, c.TakenBack), c.Contributors)
+				st.Contributors = contributor.Without(contributor.TakeBack(st.Contributors, c.TakenBack),
+					c.Contributors)
 			}
 		case v1alpha1.ChangeStale:
 			if !st.Good() {
@@ -94,26 +98,28 @@ func (s *stepRun) statusOf(reason, text string) func(*resource.Status) {
 			case !halfFailed(c.HalfDone, c.State):
 				st.Stall(g, reason, text)
 			case c.Left != "":
-				st.Stall(g, reason, "The old instance was destroyed, and the new one "+newInstanceText(c.Left)+". "+text)
+				st.Stall(g, reason, "The old instance was destroyed, and the new one "+newInstanceText(c.Left)+". "+
+					text)
 			default:
 				if !c.CreateBeforeDestroy {
 					st.Applied = 0
 				}
-				st.Stall(g, v1alpha1.ReasonReplaceIncomplete, replaceIncompleteText(c.CreateBeforeDestroy, c.DeposedKey, s.failureText()))
+				st.Stall(g, v1alpha1.ReasonReplaceIncomplete,
+					replaceIncompleteText(c.CreateBeforeDestroy, c.DeposedKey, s.failureText()))
 			}
 		}
 	}
 }
 
-// appliesSpec reports whether a change that succeeded has applied what the contributors of its object wrote. A recorded drift
-// leaves the spec for a later plan, and so does the removal of what an object still declares. Data sources are read without an
-// approval.
+// appliesSpec reports whether a change that succeeded has applied what the contributors of its object wrote. A recorded
+// drift leaves the spec for a later plan, and so does the removal of what an object still declares. Data sources are
+// read without an approval.
 func appliesSpec(c *ledger.Change) bool {
 	return c.Mode == "" && c.Action != v1alpha1.ActionRead && !changes.Removes(c)
 }
 
-// impure reports whether the spec of a resource, which may be nil, may give another value in each evaluation, such as one that
-// depends on the time. Nobody approved the later values, so those who wrote the spec go on contributing.
+// impure reports whether the spec of a resource, which may be nil, may give another value in each evaluation, such as
+// one that depends on the time. Nobody approved the later values, so those who wrote the spec go on contributing.
 func impure(r *resource.Resource) bool { return r != nil && r.Parse().Impure }
 
 // appliedExpressions returns the digests of the expressions with which a step ended; nil if it failed, because the
@@ -158,7 +164,8 @@ func (s *stepRun) noteCreate(st *resource.Status) {
 func (s *stepRun) releaseObject(ctx context.Context) (removed bool, err error) {
 	c := s.Change
 	gone := c.State == v1alpha1.ChangeDone && changes.Removes(c)
-	nothingMade := c.State == v1alpha1.ChangeFailed && c.Action == v1alpha1.ActionCreate && s.after != nil && s.after.IsNull()
+	nothingMade := c.State == v1alpha1.ChangeFailed && c.Action == v1alpha1.ActionCreate && s.after != nil &&
+		s.after.IsNull()
 	if !gone && !nothingMade {
 		return false, nil
 	}
@@ -174,18 +181,23 @@ func (s *stepRun) succeed(st *resource.Status) {
 	c, g, gone := s.Change, s.Change.Object.Generation, changes.Removes(s.Change)
 	switch {
 	case c.Action == v1alpha1.ActionForget && c.ActionReason == plan.ReasonNotFound:
-		st.Remove(g, v1alpha1.ReasonForgotten, "The provider does not find the infrastructure with the new arguments of its ProviderConfig, and a plan removed its record. With the earlier arguments, the provider may still find it. "+s.nextPlanText())
+		st.Remove(g, v1alpha1.ReasonForgotten,
+			"The provider does not find the infrastructure with the new arguments of its ProviderConfig, and a plan removed its record. With the earlier arguments, the provider may still find it. "+s.nextPlanText())
 	case c.Action == v1alpha1.ActionForget && c.ActionReason == plan.ReasonGone:
-		st.Remove(g, v1alpha1.ReasonDestroyed, "The infrastructure was removed outside of Hykube, and a plan removed its record. "+s.nextPlanText())
+		st.Remove(g, v1alpha1.ReasonDestroyed,
+			"The infrastructure was removed outside of Hykube, and a plan removed its record. "+s.nextPlanText())
 	case c.Action == v1alpha1.ActionForget:
-		st.Remove(g, v1alpha1.ReasonForgotten, fmt.Sprintf("Hykube no longer manages the infrastructure, which still exists. The next plan creates it again, unless %s names it. To prevent both, %s.", changes.ImportField(c.Object), toPrevent(c.Object)))
+		st.Remove(g, v1alpha1.ReasonForgotten,
+			fmt.Sprintf("Hykube no longer manages the infrastructure, which still exists. The next plan creates it again, unless %s names it. To prevent both, %s.", changes.ImportField(c.Object), toPrevent(c.Object)))
 	case c.Action == v1alpha1.ActionRead && gone:
 		st.Attributes, st.Applied = nil, 0
-		st.Drift(g, v1alpha1.ReasonGone, "The infrastructure was removed by something other than Hykube. "+s.nextPlanTextIfGone(st))
+		st.Drift(g, v1alpha1.ReasonGone, "The infrastructure was removed by something other than Hykube. "+
+			s.nextPlanTextIfGone(st))
 	case gone:
 		st.Remove(g, v1alpha1.ReasonDestroyed, "A plan destroyed the infrastructure. "+s.nextPlanText())
 	case c.Action == v1alpha1.ActionRead && c.Mode == "":
-		st.Drift(g, v1alpha1.ReasonDrifted, fmt.Sprintf("A change made outside of Hykube was recorded: %s. The next plan changes it back if the spec says otherwise.", pathsText(c.Drift)))
+		st.Drift(g, v1alpha1.ReasonDrifted,
+			fmt.Sprintf("A change made outside of Hykube was recorded: %s. The next plan changes it back if the spec says otherwise.", pathsText(c.Drift)))
 	case c.Action == v1alpha1.ActionInvoke:
 		st.Ready(g, "The action was run.")
 	case c.Mode == v1alpha1.ModeData:
@@ -251,7 +263,8 @@ func (s *stepRun) publishDeposed(ctx context.Context) error {
 	}
 	return resource.WriteStatus(ctx, s.Objects, c.Object, nil, func(st *resource.Status) {
 		st.Stall(c.Object.Generation, v1alpha1.ReasonReplaceIncomplete,
-			fmt.Sprintf("An old instance (deposed %s) is still there; the next plan destroys it. %s", c.Deposed, s.failureText()))
+			fmt.Sprintf("An old instance (deposed %s) is still there; the next plan destroys it. %s", c.Deposed,
+				s.failureText()))
 	})
 }
 

@@ -21,8 +21,8 @@ const (
 )
 
 // progress counts the changes of the plans that this process applies, and writes the counts to the Plan objects. The
-// ledger has the authoritative states, from which Begin counts. Beside other processes, which run other steps of the plan, each
-// write counts from the ledger.
+// ledger has the authoritative states, from which Begin counts. Beside other processes, which run other steps of the
+// plan, each write counts from the ledger.
 type progress struct {
 	*Applier
 
@@ -130,11 +130,12 @@ func (p *progress) publish(plan workflows.Plan) {
 		}
 		written = work.Progress()
 	}
-	err := p.Plans.UpdateStatus(ctx, plan.Namespace, plan.Name, workflows.ObjectUID(plan), func(s *v1alpha1.PlanStatus) {
-		if ended = s.Ended(); !ended {
-			s.Progress = &written
-		}
-	})
+	err := p.Plans.UpdateStatus(ctx, plan.Namespace, plan.Name, workflows.ObjectUID(plan),
+		func(s *v1alpha1.PlanStatus) {
+			if ended = s.Ended(); !ended {
+				s.Progress = &written
+			}
+		})
 	if err != nil && !errors.Is(err, store.ErrGone) {
 		p.Logger.Warn("write progress of plan", "namespace", plan.Namespace, "plan", plan.Name, "error", err)
 	}

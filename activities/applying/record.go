@@ -36,7 +36,8 @@ func (s *stepRun) moveRecord(ctx context.Context, rec *ledger.Instance) error {
 		case rec.Intent != nil:
 			return changes.ErrPlanRunning
 		case from.Digest() != c.Preconditions.FromState || from.Intent != nil:
-			return changes.Stale(v1alpha1.StaleStateChanged, "the state of %s changed after the plan was made", c.PreviousAddress)
+			return changes.Stale(v1alpha1.StaleStateChanged, "the state of %s changed after the plan was made",
+				c.PreviousAddress)
 		}
 		if err := changes.CheckMovedFrom(ctx, s.Objects, c, s.resource, rec); err != nil {
 			return err
@@ -49,7 +50,8 @@ func (s *stepRun) moveRecord(ctx context.Context, rec *ledger.Instance) error {
 			rec.State = *c.Refreshed
 			rec.Dependencies, rec.CreateBeforeDestroy = from.Dependencies, from.CreateBeforeDestroy
 		}
-		rec.Object, rec.Provider, rec.MovedFrom, rec.Plan = c.Object, s.resource.Entry.Name, c.Preconditions.From.UID, s.Plan.UID
+		rec.Object, rec.Provider, rec.MovedFrom, rec.Plan = c.Object, s.resource.Entry.Name, c.Preconditions.From.UID,
+			s.Plan.UID
 		rec.ProviderConfig, rec.ProviderVersion = c.ProviderConfig, c.ProviderVersion
 		rec.Causes = changes.CausesOf(s.Plan, c)
 		rec.Object.Generation = 0 // no generation was applied yet
@@ -59,9 +61,11 @@ func (s *stepRun) moveRecord(ctx context.Context, rec *ledger.Instance) error {
 	}
 	switch {
 	case rec.MovedFrom != c.Preconditions.From.UID:
-		return changes.Stale(v1alpha1.StaleStateChanged, "the object got infrastructure of its own after the plan was made")
+		return changes.Stale(v1alpha1.StaleStateChanged,
+			"the object got infrastructure of its own after the plan was made")
 	case from.Intent != nil:
-		return changes.Stale(v1alpha1.StalePlanRunning, "another plan is changing %s, or left the outcome of a change unknown", c.PreviousAddress)
+		return changes.Stale(v1alpha1.StalePlanRunning,
+			"another plan is changing %s, or left the outcome of a change unknown", c.PreviousAddress)
 	}
 	if err := s.Ledger.Forget(ctx, from); err != nil {
 		return s.conflict(err)
@@ -117,7 +121,8 @@ func (s *stepRun) vacate(rec *ledger.Instance) error {
 	case c.DeposedKey == "":
 		return nil
 	case rec.FindDeposed(c.DeposedKey) != nil:
-		return changes.Stale(v1alpha1.StaleStateChanged, "the record already has a deposed instance with the key %s", c.DeposedKey)
+		return changes.Stale(v1alpha1.StaleStateChanged, "the record already has a deposed instance with the key %s",
+			c.DeposedKey)
 	}
 	old := rec.State
 	if c.Refreshed != nil {
@@ -189,7 +194,8 @@ func (s *stepRun) destroyDeposed(ctx context.Context, r *resource.Resource, rec 
 }
 
 // priorDeposed returns the state of a deposed instance before its destroy.
-func (s *stepRun) priorDeposed(ctx context.Context, r *resource.Resource, l *scope.Lease, old *ledger.Deposed, resumed bool) (instance.State, error) {
+func (s *stepRun) priorDeposed(ctx context.Context, r *resource.Resource, l *scope.Lease, old *ledger.Deposed,
+	resumed bool) (instance.State, error) {
 	c := s.Change
 	from := &old.State
 	if c.Deposed != "" && c.Refreshed != nil && !s.Begun {
@@ -204,7 +210,8 @@ func (s *stepRun) priorDeposed(ctx context.Context, r *resource.Resource, l *sco
 }
 
 // destroyLoaded destroys a deposed instance with a known state, and records the outcome.
-func (s *stepRun) destroyLoaded(ctx context.Context, l *scope.Lease, rec *ledger.Instance, key string, prior instance.State) error {
+func (s *stepRun) destroyLoaded(ctx context.Context, l *scope.Lease, rec *ledger.Instance, key string,
+	prior instance.State) error {
 	c := s.Change
 	var approved []byte
 	if c.Action == v1alpha1.ActionDelete { // otherwise the plan's private data belong to the new instance
@@ -238,7 +245,8 @@ func (s *stepRun) destroyLoaded(ctx context.Context, l *scope.Lease, rec *ledger
 
 // checkDeposed returns an error if a deposed instance has changed since planning, or if another plan is changing it.
 // resumed is true if an earlier attempt to destroy it has no recorded outcome.
-func (s *stepRun) checkDeposed(ctx context.Context, r *resource.Resource, rec *ledger.Instance, old *ledger.Deposed) (resumed bool, err error) {
+func (s *stepRun) checkDeposed(ctx context.Context, r *resource.Resource, rec *ledger.Instance,
+	old *ledger.Deposed) (resumed bool, err error) {
 	c := s.Change
 	resumed = rec.Intent.Of(s.Plan.UID, c.Index) && rec.Intent.Deposed == old.Key
 	if rec.Intent != nil && !resumed {
@@ -265,7 +273,8 @@ func (s *stepRun) saveDeposed(ctx context.Context, rec *ledger.Instance, key str
 	if old := rec.FindDeposed(key); s.Change.Action == v1alpha1.ActionForget || !old.Exists() || !s.answered {
 		dropDeposed(rec, key)
 	}
-	if o := rec.LastOutcome; o != nil && o.Plan == s.Plan.UID && !o.Destroy && !o.Failed { // the plan has applied the current instance
+	// the plan has applied the current instance
+	if o := rec.LastOutcome; o != nil && o.Plan == s.Plan.UID && !o.Destroy && !o.Failed {
 		s.dropContributors(rec)
 	}
 	rec.Intent = nil
@@ -287,8 +296,8 @@ func (s *stepRun) saveRecord(ctx context.Context, rec *ledger.Instance) error {
 	return s.conflict(err)
 }
 
-// outcomes returns the ledger for the outcome of the step. After the provider has answered, a write waits for the database,
-// because the answer is nowhere else.
+// outcomes returns the ledger for the outcome of the step. After the provider has answered, a write waits for the
+// database, because the answer is nowhere else.
 func (s *stepRun) outcomes() *ledger.Ledger {
 	if s.answered {
 		return s.Ledger.Answers()

@@ -17,15 +17,15 @@ import (
 // Report sends the progress of a lane to the run of its plan.
 type Report func(ctx context.Context, p workflows.Progress) error
 
-// reportEvery is the minimum number of changes between two reports of a lane. A larger plan has about a hundred reports, so that
-// its history stays small.
+// reportEvery is the minimum number of changes between two reports of a lane. A larger plan has about a hundred
+// reports, so that its history stays small.
 const reportEvery = 100
 
 // reportTimeout is the maximum time of one report.
 const reportTimeout = 10 * time.Second
 
-// reporter reports the progress of a lane: after each hundred changes or each percent of them, whichever is more, and when one of
-// the first MaxNotMade changes fails.
+// reporter reports the progress of a lane: after each hundred changes or each percent of them, whichever is more, and
+// when one of the first MaxNotMade changes fails.
 type reporter struct {
 	*Applier
 	plan    workflows.Plan
@@ -39,7 +39,8 @@ type reporter struct {
 	notMade []workflows.NotMade
 }
 
-// newReporter returns the reporter of a lane, which continues after the changes that have ended. The caller must call end.
+// newReporter returns the reporter of a lane, which continues after the changes that have ended. The caller must call
+// end.
 func (a *Applier) newReporter(ctx context.Context, p workflows.Plan, work *changes.Stored, report Report) *reporter {
 	counts := work.Progress()
 	r := &reporter{Applier: a, plan: p, every: max(reportEvery, counts.Total/100)}
@@ -55,7 +56,8 @@ func (a *Applier) newReporter(ctx context.Context, p workflows.Plan, work *chang
 // endedChanges returns the number of changes that have ended.
 func endedChanges(p v1alpha1.PlanProgress) int32 { return p.Done + p.Failed + p.Skipped }
 
-// stepped reports the progress after a step of a change, if it is time. The run shows the progress, but no step depends on that.
+// stepped reports the progress after a step of a change, if it is time. The run shows the progress, but no step depends
+// on that.
 func (r *reporter) stepped(ctx context.Context, change int32, result workflows.StepResult) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,7 +76,8 @@ func (r *reporter) stepped(ctx context.Context, change int32, result workflows.S
 		case <-r.reports: // an older one that was not sent
 		default:
 		}
-		r.reports <- workflows.Progress{Total: int(counts.Total), Done: int(counts.Done), Failed: int(counts.Failed), NotMade: slices.Clone(r.notMade)}
+		r.reports <- workflows.Progress{Total: int(counts.Total), Done: int(counts.Done), Failed: int(counts.Failed),
+			NotMade: slices.Clone(r.notMade)}
 	}
 }
 
@@ -84,7 +87,8 @@ func (r *reporter) send(ctx context.Context, report Report) {
 		ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 		err := bug.Guard(r.Logger, "report the progress of a plan", func() error { return report(ctx, p) })
 		if err != nil && ctx.Err() == nil {
-			r.Logger.WarnContext(ctx, "report the progress of a plan to its run", "namespace", r.plan.Namespace, "plan", r.plan.Name, "error", err)
+			r.Logger.WarnContext(ctx, "report the progress of a plan to its run", "namespace", r.plan.Namespace, "plan",
+				r.plan.Name, "error", err)
 		}
 		cancel()
 	}

@@ -24,7 +24,8 @@ func (a *Applier) reportApplying(ctx context.Context, c *ledger.Change) (end fun
 		defer close(written)
 		err := resource.WriteStatus(ctx, a.Objects, c.Object, nil, func(s *resource.Status) {
 			if s.Generation == c.Object.Generation && ctx.Err() == nil {
-				s.Reconcile(c.Object.Generation, fmt.Sprintf("An approved plan has started to %s.", changes.PlanVerbs[c.Action]))
+				s.Reconcile(c.Object.Generation,
+					fmt.Sprintf("An approved plan has started to %s.", changes.PlanVerbs[c.Action]))
 			}
 		})
 		if err != nil && ctx.Err() == nil {

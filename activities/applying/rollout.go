@@ -17,7 +17,8 @@ import (
 	"github.com/hykube/hykube/workflows"
 )
 
-// rollouts returns the steps of a plan at the pace of the rollouts of its ResourceSets. It is a graph.Waker over a tracker.
+// rollouts returns the steps of a plan at the pace of the rollouts of its ResourceSets. It is a graph.Waker over a
+// tracker.
 //
 // Dependencies have precedence: if nothing runs and no pause is going on, it releases a step that a rollout holds back.
 // Otherwise two sets whose waves depend on each other would wait for each other without end.
@@ -50,8 +51,8 @@ type rollout struct {
 	current         int
 	ready           []*rolledInstance
 	running, failed int32
-	// pausedUntil is the end of the pause after the current wave; zero if there is none now. refused is why policies refuse the
-	// next changes; "" for a pause of the rollout itself.
+	// pausedUntil is the end of the pause after the current wave; zero if there is none now. refused is why policies
+	// refuse the next changes; "" for a pause of the rollout itself.
 	pausedUntil time.Time
 	refused     string
 	gate        *waveGate
@@ -84,7 +85,8 @@ func (g *waveGate) refusal() string {
 	return g.why
 }
 
-// recentRefusal is refusal, with a verdict of the last seconds. The verdicts of a large plan take at most a tenth of the time.
+// recentRefusal is refusal, with a verdict of the last seconds. The verdicts of a large plan take at most a tenth of
+// the time.
 func (g *waveGate) recentRefusal() string {
 	if g.at.IsZero() || g.now().Sub(g.at) >= max(judgeEvery, 9*g.took) {
 		return g.refusal()
@@ -111,7 +113,8 @@ type rolledInstance struct {
 	begun, ended bool
 }
 
-// newRollouts returns the rollouts of a plan, or nil if it has none. It continues from the recorded states of the changes.
+// newRollouts returns the rollouts of a plan, or nil if it has none. It continues from the recorded states of the
+// changes.
 func newRollouts(po *v1alpha1.Plan, work *changes.Stored, tracker *graph.Tracker) *rollouts {
 	if len(po.Status.Rollouts) == 0 {
 		return nil
@@ -214,7 +217,8 @@ func (r *rollouts) Ready() []int {
 	return out
 }
 
-// releaseOthers returns the steps of no rollout that may begin. After the first wave, they wait while policies refuse the plan.
+// releaseOthers returns the steps of no rollout that may begin. After the first wave, they wait while policies refuse
+// the plan.
 func (r *rollouts) releaseOthers(now time.Time) []int {
 	later := func(s *rollout) bool { return s.current > 0 || s.refused != "" }
 	if len(r.others) > 0 && r.cancelled.Err() == nil && slices.ContainsFunc(r.sets, later) {
@@ -327,8 +331,8 @@ func (r *rollouts) pausing() bool {
 	return !until.IsZero()
 }
 
-// pausedUntil returns the end of the first pause, after the steps that were ready have ended; a zero time if there is none, or
-// if the plan was cancelled.
+// pausedUntil returns the end of the first pause, after the steps that were ready have ended; a zero time if there is
+// none, or if the plan was cancelled.
 func (r *rollouts) pausedUntil() time.Time {
 	if r.cancelled.Err() != nil {
 		return time.Time{}
@@ -400,17 +404,18 @@ func (r *rollouts) Fail(i int) (skipped []int) {
 		case in.begun: // a replace whose second half is missing
 			in.end(true, r.now())
 		default:
-			// The pause after a wave follows its last change. Each lane skips the instance again, so the present time would
-			// begin a new pause each time.
+			// The pause after a wave follows its last change. Each lane skips the instance again, so the present time
+			// would begin a new pause each time.
 			in.end(false, time.Time{})
 		}
 	}
 	return skipped
 }
 
-// paced returns the source of the steps of a plan for its lane, and its rollouts; nil if it has none. The caller must call
-// done.
-func (a *Applier) paced(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan, work *changes.Stored) (source graph.Source, r *rollouts, done func()) {
+// paced returns the source of the steps of a plan for its lane, and its rollouts; nil if it has none. The caller must
+// call done.
+func (a *Applier) paced(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan,
+	work *changes.Stored) (source graph.Source, r *rollouts, done func()) {
 	steps := work.Steps
 	tracker := graph.NewTracker(len(steps), func(i int) []int { return steps[i].DependsOn })
 	if r = newRollouts(po, work, tracker); r == nil {
@@ -444,7 +449,8 @@ func (a *Applier) reportRollout(ctx context.Context, p workflows.Plan, po *v1alp
 		}
 	})
 	if err != nil && ctx.Err() == nil {
-		a.Logger.WarnContext(ctx, "report the pause of a rollout", "namespace", p.Namespace, "plan", p.Name, "error", err)
+		a.Logger.WarnContext(ctx, "report the pause of a rollout", "namespace", p.Namespace, "plan", p.Name, "error",
+			err)
 	}
 }
 

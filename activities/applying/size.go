@@ -22,7 +22,8 @@ func (s *stepRun) checkSize(p *instance.Planned) error {
 	if err != nil {
 		return fmt.Errorf("encode planned state of %s: %w", s.resource.Address, err)
 	}
-	return changes.TooLarge(s.resource.Address, s.Ledger.CheckState(s.resource.Address.String(), &ledger.State{Attributes: raw, Private: p.Private}))
+	return changes.TooLarge(s.resource.Address,
+		s.Ledger.CheckState(s.resource.Address.String(), &ledger.State{Attributes: raw, Private: p.Private}))
 }
 
 // warnTooLarge adds a warning if the stored state exceeds the limit.
@@ -31,6 +32,8 @@ func (s *stepRun) warnTooLarge(rec *ledger.Instance) {
 	if !ok {
 		return
 	}
-	s.warnings = append(s.warnings, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityWarning, Summary: "State exceeds the limit",
-		Detail: diag.Sentence(tooLarge.Error()) + " Hykube keeps the state, because the provider made the change. Later plans of the resource may fail."})
+	s.warnings = append(s.warnings,
+		v1alpha1.Diagnostic{Severity: v1alpha1.SeverityWarning, Summary: "State exceeds the limit",
+			Detail: diag.Sentence(tooLarge.Error()) +
+				" Hykube keeps the state, because the provider made the change. Later plans of the resource may fail."})
 }

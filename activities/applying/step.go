@@ -26,8 +26,9 @@ import (
 // unknownError is the error if the outcome of a create, or of an action's run, is unknown.
 type unknownError struct{ error }
 
-// diagnosticsOf returns the diagnostics of the error of a step. A failure that itself says that the outcome is unknown keeps its
-// title. An error that adds the unknown outcome to an answer of the provider is one diagnostic with the whole text.
+// diagnosticsOf returns the diagnostics of the error of a step. A failure that itself says that the outcome is unknown
+// keeps its title. An error that adds the unknown outcome to an answer of the provider is one diagnostic with the whole
+// text.
 func diagnosticsOf(err error) diag.Diagnostics {
 	if u, ok := err.(*unknownError); ok { //nolint:errorlint // a wrapped one has more text
 		if f, ok := u.error.(*diag.Failure); ok { //nolint:errorlint // as above
@@ -56,8 +57,8 @@ func (a *Applier) Step(ctx context.Context, in workflows.StepInput, attempt int)
 	return a.step(ctx, po, in, of, attempt, nil)
 }
 
-// Lane runs all steps of a large plan in dependency order, and reports its progress. It continues from the records of an earlier
-// attempt. If only the pauses of rollouts are left to wait for, it ends and the plan is paused.
+// Lane runs all steps of a large plan in dependency order, and reports its progress. It continues from the records of
+// an earlier attempt. If only the pauses of rollouts are left to wait for, it ends and the plan is paused.
 func (a *Applier) Lane(ctx context.Context, p workflows.Plan, report Report) (workflows.LaneResult, error) {
 	po, err := a.applyingPlan(ctx, p)
 	if err != nil {
@@ -123,8 +124,8 @@ func (a *Applier) Lane(ctx context.Context, p workflows.Plan, report Report) (wo
 	return workflows.LaneResult{Paused: true}, a.pause(ctx, p, until)
 }
 
-// begunChanges returns the changes that an earlier attempt left running. Their steps run after a cancel, too. They then change no
-// infrastructure, but record the outcome of that attempt, such as an unknown create.
+// begunChanges returns the changes that an earlier attempt left running. Their steps run after a cancel, too. They then
+// change no infrastructure, but record the outcome of that attempt, such as an unknown create.
 func begunChanges(work *changes.Stored) map[int]bool {
 	begun := map[int]bool{}
 	for i := range work.Changes {
@@ -153,7 +154,8 @@ func (a *Applier) cancelled(ctx context.Context, p workflows.Plan) (bool, error)
 }
 
 // step runs one step of an object and records its outcome. ahead may have read the change before; nil reads it now.
-func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.StepInput, of approvedChange, attempt int, ahead *changes.ReadAhead) (workflows.StepResult, error) {
+func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.StepInput, of approvedChange, attempt int,
+	ahead *changes.ReadAhead) (workflows.StepResult, error) {
 	unlock, err := a.locks.lock(ctx, po.UID, of.object)
 	if err != nil {
 		return workflows.StepResult{}, err
@@ -189,8 +191,8 @@ func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.Step
 // errOutdated is the error of a step whose change was read ahead and changed meanwhile. The step has written nothing.
 var errOutdated = errors.New("the change is no longer as it was read")
 
-// checkCurrent returns errOutdated if the change was read ahead and another writer has changed it since. The first write of a step
-// fails then, so only a step that has not written must check this before it records an outcome.
+// checkCurrent returns errOutdated if the change was read ahead and another writer has changed it since. The first
+// write of a step fails then, so only a step that has not written must check this before it records an outcome.
 func (s *stepRun) checkCurrent(ctx context.Context, in workflows.StepInput) error {
 	now, err := s.Ledger.Change(ctx, s.Plan.UID, s.Change.Index)
 	if err != nil || now.SameWrite(s.Change) {
@@ -211,13 +213,15 @@ type stepAttempt struct {
 }
 
 // runStep runs one step of a change, and records its outcome.
-func (a *Applier) runStep(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change, at stepAttempt) (workflows.StepResult, error) {
+func (a *Applier) runStep(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change,
+	at stepAttempt) (workflows.StepResult, error) {
 	in, attempt, early := at.in, at.number, at.early
 	if ended(c, in.Destroy) {
 		return a.stepEnded(ctx, po, c, in.Destroy, attempt)
 	}
 	begun := c.State == v1alpha1.ChangeRunning
-	s := &stepRun{Applier: a, Step: changes.Step{Plan: po, Change: c, Destroy: in.Destroy, Begun: begun}, retried: attempt > 1, follows: at.follows}
+	s := &stepRun{Applier: a, Step: changes.Step{Plan: po, Change: c, Destroy: in.Destroy, Begun: begun},
+		retried: attempt > 1, follows: at.follows}
 	if !begun {
 		a.progress.transition(in.Plan, c.State, v1alpha1.ChangeRunning)
 		c.State, c.StartedAt, s.unsaved = v1alpha1.ChangeRunning, changes.Now(), true
@@ -255,7 +259,8 @@ func (a *Applier) runStep(ctx context.Context, po *v1alpha1.Plan, c *ledger.Chan
 		}
 		return workflows.StepResult{}, ctx.Err()
 	case s.interrupted(err) && !c.HalfDone && begun:
-		err = fmt.Errorf("the plan was cancelled before the change was tried again: %s", cmp.Or(c.Message, "an earlier attempt was interrupted"))
+		err = fmt.Errorf("the plan was cancelled before the change was tried again: %s",
+			cmp.Or(c.Message, "an earlier attempt was interrupted"))
 	case s.interrupted(err):
 		return a.resetPending(ctx, in, c)
 	}
@@ -307,16 +312,18 @@ func (s *stepRun) saveBegun(ctx context.Context) error {
 }
 
 // stepEnded returns the result of a step that has run or was skipped.
-func (a *Applier) stepEnded(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change, destroy bool, attempt int) (workflows.StepResult, error) {
-	// The attempt that ran the step may have stopped before it wrote the object. A lane that a restart began anew counts no attempts,
-	// so it writes the outcomes again that record saves before the object.
+func (a *Applier) stepEnded(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change, destroy bool,
+	attempt int) (workflows.StepResult, error) {
+	// The attempt that ran the step may have stopped before it wrote the object. A lane that a restart began anew
+	// counts no attempts, so it writes the outcomes again that record saves before the object.
 	if attempt > 1 || c.State == v1alpha1.ChangeFailed || c.State == v1alpha1.ChangeUnknown {
 		s := &stepRun{Applier: a, Step: changes.Step{Plan: po, Change: c, Destroy: destroy}}
 		if err := s.publishAgain(ctx); err != nil {
 			return workflows.StepResult{}, err
 		}
 	}
-	return workflows.StepResult{OK: c.State == v1alpha1.ChangeDone || c.State == v1alpha1.ChangeRunning, State: string(c.State)}, nil
+	return workflows.StepResult{OK: c.State == v1alpha1.ChangeDone || c.State == v1alpha1.ChangeRunning,
+		State: string(c.State)}, nil
 }
 
 // ended reports whether a step has run or was skipped.
@@ -333,7 +340,8 @@ func ended(c *ledger.Change, destroy bool) bool {
 
 // firstHalf reports whether a step is the first of the two steps of a replace.
 func firstHalf(c *ledger.Change, destroy bool) bool {
-	return c.Action == v1alpha1.ActionReplace && !c.Forget && !changes.LeavesDeposed(c) && destroy != c.CreateBeforeDestroy
+	return c.Action == v1alpha1.ActionReplace && !c.Forget && !changes.LeavesDeposed(c) &&
+		destroy != c.CreateBeforeDestroy
 }
 
 // stepRun is the run of one step.
@@ -434,5 +442,6 @@ func (s *stepRun) record(ctx context.Context, in workflows.StepInput, err error)
 		s.progress.transition(in.Plan, v1alpha1.ChangeRunning, c.State)
 		s.Metrics.Step(string(c.Action), string(c.State))
 	}
-	return workflows.StepResult{OK: c.State == v1alpha1.ChangeDone || c.State == v1alpha1.ChangeRunning, State: string(c.State)}, nil
+	return workflows.StepResult{OK: c.State == v1alpha1.ChangeDone || c.State == v1alpha1.ChangeRunning,
+		State: string(c.State)}, nil
 }

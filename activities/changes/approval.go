@@ -16,7 +16,8 @@ import (
 // Approved reports whether a plan was approved. It ignores later changes of the plan's digest.
 func Approved(po *v1alpha1.Plan) bool {
 	approval := po.Status.Approval
-	return meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionApproved) && approval != nil && approval.Decision == v1alpha1.DecisionApproved
+	return meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionApproved) && approval != nil &&
+		approval.Decision == v1alpha1.DecisionApproved
 }
 
 // ApprovedItself reports whether a plan was approved without a person.
@@ -37,7 +38,8 @@ func ApprovedByAnother(po *v1alpha1.Plan, writers []v1alpha1.Contributor) bool {
 
 // isAnother reports whether no user behind an identity is one of the writers. A writer without a name may be anybody.
 func isAnother(who *v1alpha1.Identity, writers []v1alpha1.Contributor) bool {
-	return who != nil && who.Username != "" && !slices.ContainsFunc(writers, func(w v1alpha1.Contributor) bool { return w.More || w.Shares(who) })
+	return who != nil && who.Username != "" && !slices.ContainsFunc(writers,
+		func(w v1alpha1.Contributor) bool { return w.More || w.Shares(who) })
 }
 
 // NotApproved returns why no change of a plan may be applied; "" if the approval has the digest in the plan's status.

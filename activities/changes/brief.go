@@ -10,8 +10,8 @@ import (
 	"github.com/hykube/hykube/internal/store"
 )
 
-// Brief has the facts about a change that the other changes of its plan need. It lacks the values of the change, so that
-// all briefs of a large plan fit into memory.
+// Brief has the facts about a change that the other changes of its plan need. It lacks the values of the change, so
+// that all briefs of a large plan fit into memory.
 type Brief struct {
 	Address, PreviousAddress string
 	// Deposed is the key of a deposed instance; "" for the current one.
@@ -51,11 +51,15 @@ type Brief struct {
 func BriefOf(c *ledger.Change) Brief {
 	c.ShareTexts()
 	return Brief{
-		Address: c.Address, PreviousAddress: c.PreviousAddress, Deposed: c.Deposed, Mode: c.Mode, Object: c.Object, ProviderConfig: c.ProviderConfig,
-		Action: c.Action, State: c.State, Deleting: c.Preconditions.Deleting, From: c.Preconditions.From, NoSteps: HasNoSteps(c), Rolled: Rolled(&c.PlanChange), Gone: foundGone(c),
+		Address: c.Address, PreviousAddress: c.PreviousAddress, Deposed: c.Deposed, Mode: c.Mode, Object: c.Object,
+		ProviderConfig: c.ProviderConfig,
+		Action:         c.Action, State: c.State, Deleting: c.Preconditions.Deleting, From: c.Preconditions.From,
+		NoSteps: HasNoSteps(c), Rolled: Rolled(&c.PlanChange), Gone: foundGone(c),
 		Imports: c.Importing != nil, Prevented: c.Prevented, Blocked: c.Blocked, DependsOn: slices.Clip(c.DependsOn),
-		Requested: c.Requested, CreatesFirst: c.CreateBeforeDestroy || c.Action == v1alpha1.ActionDelete && c.CreatesFirst, Forgets: c.Forget || LeavesDeposed(c),
-		Records: needsRecording(c), Requires: slices.Clip(c.Requires), Discloses: c.Discloses, Contributors: c.Contributors, OtherOwner: c.OtherOwner,
+		Requested: c.Requested, CreatesFirst: c.CreateBeforeDestroy ||
+			c.Action == v1alpha1.ActionDelete && c.CreatesFirst, Forgets: c.Forget || LeavesDeposed(c),
+		Records: needsRecording(c), Requires: slices.Clip(c.Requires), Discloses: c.Discloses,
+		Contributors: c.Contributors, OtherOwner: c.OtherOwner,
 	}
 }
 
@@ -92,8 +96,8 @@ func PlannedChanges(n int, brief func(i int) *Brief) []plan.Planned {
 	return planned
 }
 
-// addressed returns the indexes of the changes with each address, including deposed instances, because a recorded reference
-// may mean either. It returns nil if no change needs them, as in a plan of creates.
+// addressed returns the indexes of the changes with each address, including deposed instances, because a recorded
+// reference may mean either. It returns nil if no change needs them, as in a plan of creates.
 func addressed(n int, brief func(i int) *Brief) map[string][]int {
 	needed := false
 	for i := 0; i < n && !needed; i++ {

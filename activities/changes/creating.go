@@ -35,7 +35,8 @@ func Found(c *ledger.Change) *ledger.State {
 // Creators returns the other objects that may have created a resource. Their create is running or has an unknown
 // outcome, and found, the state of the resource, does not prove that they created another one. The caller first
 // refreshes the index. Creators also finds creates that ended after the refresh.
-func Creators(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalog.Entry, found *ledger.State) ([]OtherOwner, error) {
+func Creators(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalog.Entry,
+	found *ledger.State) ([]OtherOwner, error) {
 	var others []OtherOwner
 	of := cmp.Or(e.Schema.Resources[c.Type], &schema.Schema{Block: &schema.Block{}})
 	made, err := instance.Recorded(found, of)
@@ -47,8 +48,10 @@ func Creators(ctx context.Context, src *scope.Sources, c *ledger.Change, e catal
 		if ref.UID == c.Object.UID || c.Preconditions.From != nil && ref.UID == c.Preconditions.From.UID {
 			continue
 		}
-		key := scope.CreateKey{UID: ref.UID, Revision: create.Revision, Provider: e.Name, Version: e.Package.Version, Type: c.Type}
-		if planned, ok := src.Creates.Get(key); ok && provesDifferent(of.Block, e.Schema.Identities[c.Type], planned, made) {
+		key := scope.CreateKey{UID: ref.UID, Revision: create.Revision, Provider: e.Name, Version: e.Package.Version,
+			Type: c.Type}
+		if planned, ok := src.Creates.Get(key); ok && provesDifferent(of.Block, e.Schema.Identities[c.Type], planned,
+			made) {
 			continue
 		}
 		rec, err := src.Ledger.Instance(ctx, ref)
@@ -59,7 +62,8 @@ func Creators(ctx context.Context, src *scope.Sources, c *ledger.Change, e catal
 		if !src.Catalog.SameSource(providerOf(rec), e.Name) || !own.Is(e, c.Type) {
 			continue
 		}
-		same, err := query.SameAccount(ctx, src, e, c.Object.Namespace, c.ProviderConfig, own.Object.Namespace, own.Config)
+		same, err := query.SameAccount(ctx, src, e, c.Object.Namespace, c.ProviderConfig, own.Object.Namespace,
+			own.Config)
 		if err != nil {
 			return nil, err
 		}
@@ -93,11 +97,13 @@ func providerOf(rec *ledger.Instance) string {
 	return name
 }
 
-// mayHaveCreated reports whether the create of a record may have made the resource with the state found and the value made. It
-// returns false only if an argument that identifies resources surely differs. Other arguments prove nothing: a cloud may
-// change them, and an import may not read them. key is that of the create's arguments.
-func mayHaveCreated(ctx context.Context, src *scope.Sources, rec *ledger.Instance, e catalog.Entry, key scope.CreateKey, found *ledger.State, made cty.Value) (bool, error) {
-	if rec.Intent == nil || rec.Intent.Action != v1alpha1.ActionCreate { // the create ended after the index was refreshed
+// mayHaveCreated reports whether the create of a record may have made the resource with the state found and the value
+// made. It returns false only if an argument that identifies resources surely differs. Other arguments prove nothing: a
+// cloud may change them, and an import may not read them. key is that of the create's arguments.
+func mayHaveCreated(ctx context.Context, src *scope.Sources, rec *ledger.Instance, e catalog.Entry, key scope.CreateKey,
+	found *ledger.State, made cty.Value) (bool, error) {
+	// the create ended after the index was refreshed
+	if rec.Intent == nil || rec.Intent.Action != v1alpha1.ActionCreate {
 		own := query.OwnerOf(rec.Object, e, &rec.State)
 		return own.Has(found.IdentityText(), found.ID()), nil
 	}
@@ -124,15 +130,18 @@ func provesDifferent(block *schema.Block, identity *schema.Identity, planned, ma
 		return false
 	}
 	for _, a := range block.Attributes {
-		if a.Type != cty.String || a.Sensitive || a.WriteOnly || !a.Required && !(a.Optional && identifies(identity, a.Name)) {
+		if a.Type != cty.String || a.Sensitive || a.WriteOnly ||
+			!a.Required && !(a.Optional && identifies(identity, a.Name)) {
 			continue
 		}
-		if ours, theirs := planned.GetAttr(a.Name), made.GetAttr(a.Name); plain(ours) && plain(theirs) && !mayEqual(ours.AsString(), theirs.AsString()) {
+		if ours, theirs := planned.GetAttr(a.Name),
+			made.GetAttr(a.Name); plain(ours) && plain(theirs) && !mayEqual(ours.AsString(), theirs.AsString()) {
 			return true
 		}
 	}
 	for _, b := range block.Blocks {
-		if provesDifferent(b.Block, identity, singleBlock(planned.GetAttr(b.TypeName)), singleBlock(made.GetAttr(b.TypeName))) {
+		if provesDifferent(b.Block, identity, singleBlock(planned.GetAttr(b.TypeName)),
+			singleBlock(made.GetAttr(b.TypeName))) {
 			return true
 		}
 	}
@@ -141,7 +150,8 @@ func provesDifferent(block *schema.Block, identity *schema.Identity, planned, ma
 
 // identifies reports whether an identity, which may be nil, has an attribute.
 func identifies(identity *schema.Identity, name string) bool {
-	return identity != nil && slices.ContainsFunc(identity.Attributes, func(a *schema.IdentityAttribute) bool { return a.Name == name })
+	return identity != nil && slices.ContainsFunc(identity.Attributes,
+		func(a *schema.IdentityAttribute) bool { return a.Name == name })
 }
 
 // plain reports whether a value is known, and neither null nor sensitive.

@@ -36,8 +36,9 @@ func DataState(l *ledger.Ledger, c *ledger.Change, r *resource.Resource, v cty.V
 		return nil, fmt.Errorf("encode %s: %w", r.Address, err)
 	}
 	state := &ledger.State{
-		Type: r.Address.Type, ProviderConfig: c.ProviderConfig, ProviderVersion: r.Entry.Package.Version, SchemaVersion: r.Schema.Version,
-		Attributes: raw, Sensitive: sensitive, Dependencies: c.Dependencies,
+		Type: r.Address.Type, ProviderConfig: c.ProviderConfig, ProviderVersion: r.Entry.Package.Version,
+		SchemaVersion: r.Schema.Version,
+		Attributes:    raw, Sensitive: sensitive, Dependencies: c.Dependencies,
 	}
 	return state, TooLarge(r.Address, l.CheckState(r.Address.String(), state))
 }
@@ -48,11 +49,13 @@ func TooLarge(addr lang.Address, err error) error {
 	if !ok {
 		return err
 	}
-	return &diag.Failure{Diagnostics: diag.Diagnostics{lang.Problem(addr, "", "Record too large", diag.Sentence(tooLarge.Error()))}}
+	return &diag.Failure{Diagnostics: diag.Diagnostics{lang.Problem(addr, "", "Record too large",
+		diag.Sentence(tooLarge.Error()))}}
 }
 
 // RecordData writes the value of a data source to the ledger, and to the status of its object if that exists.
-func RecordData(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, c *ledger.Change, r *resource.Resource, v cty.Value) error {
+func RecordData(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, c *ledger.Change, r *resource.Resource,
+	v cty.Value) error {
 	state, err := DataState(src.Ledger, c, r, v)
 	if err != nil || state == nil {
 		return err
@@ -67,10 +70,12 @@ func RecordData(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, c *l
 		if err != nil {
 			return err
 		}
-		if len(renewed) == 0 && rec.Exists() && rec.Object.Generation == c.Object.Generation && reflect.DeepEqual(rec.State, *state) && resource.StatusOf(r.Object).Good() {
+		if len(renewed) == 0 && rec.Exists() && rec.Object.Generation == c.Object.Generation &&
+			reflect.DeepEqual(rec.State, *state) && resource.StatusOf(r.Object).Good() {
 			return nil // most data sources return the same value each time, so skip the write
 		}
-		rec.Object, rec.Mode, rec.Provider, rec.Plan, rec.State = c.Object, v1alpha1.ModeData, r.Entry.Name, po.UID, *state
+		rec.Object, rec.Mode, rec.Provider, rec.Plan, rec.State = c.Object, v1alpha1.ModeData, r.Entry.Name, po.UID,
+			*state
 		rec.Causes = CausesOf(po, c)
 		rec.Renewed = renewed
 		err = src.Ledger.Save(ctx, rec)

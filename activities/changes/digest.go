@@ -53,7 +53,8 @@ func Covered(c *ledger.Change) []byte {
 		Origins []ledger.Origin         `json:",omitempty"`
 	}{
 		c.Index, c.Address, c.Object, c.ProviderVersion, c.ProviderConfig, c.Action, c.Preconditions, c.Planned,
-		c.Deposed, c.CreateBeforeDestroy, c.Forget, c.Importing, c.PreviousAddress, c.Checks, c.UpdatesRecord, c.Blocked,
+		c.Deposed, c.CreateBeforeDestroy, c.Forget, c.Importing, c.PreviousAddress, c.Checks, c.UpdatesRecord,
+		c.Blocked,
 		c.Secrets, c.ProviderArguments, c.Origins,
 	})
 	return out.Bytes()

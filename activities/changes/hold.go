@@ -6,13 +6,13 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// Hold holds approved plans on a server whose database is a copy or was restored, because the server with the original may apply
-// them, too. The zero value holds none.
+// Hold holds approved plans on a server whose database is a copy or was restored, because the server with the original
+// may apply them, too. The zero value holds none.
 type Hold struct {
 	// Copied is true on a copy.
 	Copied bool
-	// Given is the number of approvals by persons that each plan of the copy had when the server started. It counts them,
-	// because the clocks of two machines differ.
+	// Given is the number of approvals by persons that each plan of the copy had when the server started. It counts
+	// them, because the clocks of two machines differ.
 	Given map[types.UID]int
 	// Restored returns what follows from a restore; nil for a database that was not restored.
 	Restored func() Restored
@@ -20,8 +20,8 @@ type Hold struct {
 
 // Restored is the state of a restored database.
 type Restored struct {
-	// Frozen reports whether a namespace is not thawed: none of its plans is applied. nil means never; "" is a namespace that was
-	// not thawed on its own.
+	// Frozen reports whether a namespace is not thawed: none of its plans is applied. nil means never; "" is a
+	// namespace that was not thawed on its own.
 	Frozen func(namespace string) bool
 	// Waiting has the plans that were approved before the thaw, and wait for an administrator.
 	Waiting map[types.UID]bool
@@ -45,8 +45,8 @@ func (h Hold) Frozen(namespace string) bool {
 
 func (r Restored) frozen(namespace string) bool { return r.Frozen != nil && r.Frozen(namespace) }
 
-// Of returns why a plan waits: a reason and a message of its condition Ready; "" if it does not wait. A plan that a person approves on
-// the copy does not, and neither does a cancelled one, which begins no change.
+// Of returns why a plan waits: a reason and a message of its condition Ready; "" if it does not wait. A plan that a
+// person approves on the copy does not, and neither does a cancelled one, which begins no change.
 func (h Hold) Of(p *v1alpha1.Plan) (reason, message string) {
 	if p.Status.Cancel != nil {
 		return "", ""

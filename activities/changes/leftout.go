@@ -12,8 +12,8 @@ import (
 // maxLeftOut is the maximum length of the indexes in an approval.
 const maxLeftOut = 32 << 10
 
-// FormatIndexes returns indexes in the format of status.approval.leftOut, such as "0-3,7". It returns an error if they are too many
-// for an approval.
+// FormatIndexes returns indexes in the format of status.approval.leftOut, such as "0-3,7". It returns an error if they
+// are too many for an approval.
 func FormatIndexes(indexes []int32) (string, error) {
 	indexes = slices.Compact(slices.Sorted(slices.Values(indexes)))
 	var parts []string
@@ -35,7 +35,8 @@ func FormatIndexes(indexes []int32) (string, error) {
 	return text, nil
 }
 
-// NotApprovedIndexes returns the indexes of the changes that an approval of a plan leaves out: status.approval.leftOut of all of them.
+// NotApprovedIndexes returns the indexes of the changes that an approval of a plan leaves out: status.approval.leftOut
+// of all of them.
 func NotApprovedIndexes(approvals []v1alpha1.PlanApproval) (map[int32]bool, error) {
 	out := map[int32]bool{}
 	for _, a := range approvals {
@@ -50,7 +51,8 @@ func NotApprovedIndexes(approvals []v1alpha1.PlanApproval) (map[int32]bool, erro
 			from, err := strconv.ParseInt(first, 10, 32)
 			to, err2 := strconv.ParseInt(last, 10, 32)
 			if err != nil || err2 != nil || from > to {
-				return nil, fmt.Errorf("the approval of the plan leaves out %q, which are no indexes of changes", a.LeftOut)
+				return nil, fmt.Errorf("the approval of the plan leaves out %q, which are no indexes of changes",
+					a.LeftOut)
 			}
 			for i := from; i <= to; i++ {
 				out[int32(i)] = true

@@ -16,8 +16,8 @@ func RecordLost(r *resource.Resource, rec *ledger.Instance) bool {
 	return rec.Revision() == 0 && resource.StatusOf(r.Object).ShowsInfrastructure()
 }
 
-// LostRecord returns the error for an operation on a resource whose record is lost. It lasts until a user says whether the
-// resource exists.
+// LostRecord returns the error for an operation on a resource whose record is lost. It lasts until a user says whether
+// the resource exists.
 func LostRecord(operation string, r *resource.Resource) error {
 	return &diag.Failure{Operation: operation, Diagnostics: diag.Diagnostics{
 		lang.Problem(r.Address, "", "Record of the resource is lost", lostRecord(r)+AfterLostCreate(r.Ref)),
@@ -26,7 +26,8 @@ func LostRecord(operation string, r *resource.Resource) error {
 
 // ForgetsLostRecord returns the warning of a plan that removes an object whose record is lost.
 func ForgetsLostRecord(r *resource.Resource) v1alpha1.Diagnostic {
-	d := lang.Problem(r.Address, "", "The resource may exist", lostRecord(r)+"This plan removes the object and destroys nothing. If the resource exists, nothing manages it afterwards.")
+	d := lang.Problem(r.Address, "", "The resource may exist",
+		lostRecord(r)+"This plan removes the object and destroys nothing. If the resource exists, nothing manages it afterwards.")
 	d.Severity = v1alpha1.SeverityWarning
 	return d
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/hykube/hykube/internal/scope"
 )
 
-// This file keeps plans from changing the resources of a Module with the mode Observe. That is a rule like those of policies, which
-// denies the plan. Each step checks it again.
+// This file keeps plans from changing the resources of a Module with the mode Observe. That is a rule like those of
+// policies, which denies the plan. Each step checks it again.
 
 // observed finds the Modules with the mode Observe that the changes of a plan change.
 type observed struct {
@@ -50,8 +50,8 @@ func (o *observed) add(c *ledger.Change) {
 	}
 }
 
-// onlyNotes reports whether a change of a resource in a Module with the mode Observe only records what a provider has read, or
-// forgets a resource because the Module is deleted.
+// onlyNotes reports whether a change of a resource in a Module with the mode Observe only records what a provider has
+// read, or forgets a resource because the Module is deleted.
 func onlyNotes(c *ledger.Change, deleted bool) bool {
 	switch c.Action {
 	case v1alpha1.ActionRead:
@@ -68,7 +68,8 @@ func onlyNotes(c *ledger.Change, deleted bool) bool {
 func (o *observed) denials() (out []v1alpha1.PlanPolicyResult) {
 	for _, m := range o.modules {
 		if o.found[m.Name] {
-			out = append(out, v1alpha1.PlanPolicyResult{Rule: "Module/" + m.Name, Effect: v1alpha1.PolicyDeny, Message: observedText(o.namespace, m.Name)})
+			out = append(out, v1alpha1.PlanPolicyResult{Rule: "Module/" + m.Name, Effect: v1alpha1.PolicyDeny,
+				Message: observedText(o.namespace, m.Name)})
 		}
 	}
 	return out
@@ -81,7 +82,8 @@ func observedText(namespace, module string) string {
 
 // CheckObserved returns a *StaleError if a change is about a Module with the mode Observe, and does more than to read.
 func CheckObserved(ctx context.Context, src *scope.Sources, c *ledger.Change) error {
-	if !v1alpha1.InModule(c.Object.Name) && (c.Preconditions.From == nil || !v1alpha1.InModule(c.Preconditions.From.Name)) {
+	if !v1alpha1.InModule(c.Object.Name) && (c.Preconditions.From == nil ||
+		!v1alpha1.InModule(c.Preconditions.From.Name)) {
 		return nil
 	}
 	o, err := observedIn(ctx, src, c.Object.Namespace)

@@ -37,13 +37,15 @@ type OtherOwner struct {
 // OtherOwners returns the other objects that manage a resource with the ID or identity in a state. They forbid a
 // change, or the change needs a right to them. state is that of the import, or the recorded one if the ProviderConfig
 // has other arguments than before. pending are owners that are not recorded yet. The caller refreshes the index before.
-func OtherOwners(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalog.Entry, state *ledger.State, pending ...query.Owner) ([]OtherOwner, error) {
+func OtherOwners(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalog.Entry, state *ledger.State,
+	pending ...query.Owner) ([]OtherOwner, error) {
 	if query.ReachesNothing(e) {
 		return nil, nil // its resources are only values, and two objects may have the same one
 	}
 	identity, id := state.IdentityText(), state.ID()
 	own := func(ref v1alpha1.ObjectReference) bool {
-		return ref.UID == c.Object.UID || ref.UID == c.Preconditions.Owner || c.Preconditions.From != nil && ref.UID == c.Preconditions.From.UID
+		return ref.UID == c.Object.UID || ref.UID == c.Preconditions.Owner ||
+			c.Preconditions.From != nil && ref.UID == c.Preconditions.From.UID
 	}
 	var others []OtherOwner
 	var err error
@@ -81,7 +83,8 @@ func OtherOwners(ctx context.Context, src *scope.Sources, c *ledger.Change, e ca
 // in different clusters. So a resource of another type, and a recorded one, are only compared with those that the
 // arguments may reach; see query.SameAccount. If the provider gets credentials from the server's environment, different
 // arguments prove nothing. all are the owners of the ID or identity, which may prove that an ID identifies nothing.
-func compare(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalog.Entry, state *ledger.State, own query.Owner, all []query.Owner) (*OtherOwner, error) {
+func compare(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalog.Entry, state *ledger.State,
+	own query.Owner, all []query.Owner) (*OtherOwner, error) {
 	identity, importing := state.IdentityText(), c.Importing != nil
 	sameConfig := own.Object.Namespace == c.Object.Namespace && own.Config == c.ProviderConfig
 	if sameConfig && own.OtherIdentity(identity) {
@@ -93,7 +96,8 @@ func compare(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalo
 	if importing && own.NamedOtherwise(e, state) {
 		return nil, nil
 	}
-	sameAccount, err := query.SameAccount(ctx, src, e, c.Object.Namespace, c.ProviderConfig, own.Object.Namespace, own.Config)
+	sameAccount, err := query.SameAccount(ctx, src, e, c.Object.Namespace, c.ProviderConfig, own.Object.Namespace,
+		own.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -113,14 +117,15 @@ func compare(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalo
 	return other, err
 }
 
-// shared reports whether the owners in the namespace of an owner prove that several resources have its ID in the account that a
-// state is from. Those who write in another namespace cannot prove it.
+// shared reports whether the owners in the namespace of an owner prove that several resources have its ID in the
+// account that a state is from. Those who write in another namespace cannot prove it.
 func shared(state *ledger.State, own query.Owner, all []query.Owner) bool {
 	if state.IdentityText() != "" || !state.Configuration.Same(own.Configuration) {
 		return false
 	}
 	sharing := query.NewSharing(own.State)
-	return slices.ContainsFunc(all, func(o query.Owner) bool { return o.Object.Namespace == own.Object.Namespace && sharing.Proves(o) })
+	return slices.ContainsFunc(all,
+		func(o query.Owner) bool { return o.Object.Namespace == own.Object.Namespace && sharing.Proves(o) })
 }
 
 // differs reports whether a required argument shows that an owner's resource is not the imported one.
@@ -151,7 +156,8 @@ func (a *Actors) CheckOther(ctx context.Context, c *ledger.Change, other OtherOw
 		return importedMeanwhile(c, other.Owner)
 	}
 	if a.automatic {
-		return Stale(v1alpha1.StaleMissingRights, "the plan approved itself, and another object may manage the same infrastructure: a person must approve this change")
+		return Stale(v1alpha1.StaleMissingRights,
+			"the plan approved itself, and another object may manage the same infrastructure: a person must approve this change")
 	}
 	return a.require(ctx, []store.Right{*other.Right})
 }

@@ -31,7 +31,8 @@ type Inputs struct {
 	// Recorded is true if there was recorded infrastructure.
 	Recorded bool         `json:",omitempty"`
 	Basis    ledger.Basis `json:",omitzero"`
-	// Referred is that of the change as JSON; empty without referenced values. Arguments are those of its preconditions.
+	// Referred is that of the change as JSON; empty without referenced values. Arguments are those of its
+	// preconditions.
 	Referred  string `json:",omitempty"`
 	Arguments string `json:",omitempty"`
 	// Comparable is true if the index knows everything else that the preconditions of the change depend on.
@@ -40,8 +41,9 @@ type Inputs struct {
 
 // inputsOf returns the inputs of a change.
 func inputsOf(c *ledger.Change) Inputs {
-	in := Inputs{Kind: c.Object, Action: c.Action, ProviderConfig: c.ProviderConfig, ConfigVersion: c.ConfigVersion, ProviderVersion: c.ProviderVersion,
-		Deleting: c.Preconditions.Deleting, Recorded: c.Preconditions.State != noState, Basis: c.Basis}
+	in := Inputs{Kind: c.Object, Action: c.Action, ProviderConfig: c.ProviderConfig, ConfigVersion: c.ConfigVersion,
+		ProviderVersion: c.ProviderVersion,
+		Deleting:        c.Preconditions.Deleting, Recorded: c.Preconditions.State != noState, Basis: c.Basis}
 	in.Kind.Name, in.Kind.UID, in.Kind.Generation = "", "", 0
 	if len(c.Referred) > 0 {
 		text, _ := json.Marshal(c.Referred) // a map of strings can always be encoded
@@ -53,7 +55,8 @@ func inputsOf(c *ledger.Change) Inputs {
 	}
 	switch c.Action {
 	case v1alpha1.ActionCreate, v1alpha1.ActionUpdate, v1alpha1.ActionDelete:
-		in.Comparable = c.Mode == "" && c.Deposed == "" && c.Importing == nil && c.Preconditions.From == nil && c.Preconditions.Owner == "" && !c.Reconfigured && c.Basis != ledger.Basis{}
+		in.Comparable = c.Mode == "" && c.Deposed == "" && c.Importing == nil && c.Preconditions.From == nil &&
+			c.Preconditions.Owner == "" && !c.Reconfigured && c.Basis != ledger.Basis{}
 	}
 	return in
 }
@@ -141,10 +144,13 @@ func (w *BriefWriter) Add(ctx context.Context, c *ledger.Change, covered []byte)
 		return err
 	}
 	facts := sharedFacts{
-		Inputs: inputsOf(c), Mode: b.Mode, State: b.State, Blocked: b.Blocked, NoSteps: b.NoSteps, Rolled: b.Rolled, Gone: b.Gone, Imports: b.Imports,
+		Inputs: inputsOf(c), Mode: b.Mode, State: b.State, Blocked: b.Blocked, NoSteps: b.NoSteps, Rolled: b.Rolled,
+		Gone: b.Gone, Imports: b.Imports,
 		Prevented: b.Prevented,
-		Requested: b.Requested, CreatesFirst: b.CreatesFirst, Forgets: b.Forgets, Records: b.Records, CreateBeforeDestroy: c.CreateBeforeDestroy,
-		Held: c.Held, Diagnosed: len(c.Diagnostics) > 0, Refreshed: readUnchanged(c), Message: c.Message, OtherOwner: b.OtherOwner, Contributors: contributors,
+		Requested: b.Requested, CreatesFirst: b.CreatesFirst, Forgets: b.Forgets, Records: b.Records,
+		CreateBeforeDestroy: c.CreateBeforeDestroy,
+		Held:                c.Held, Diagnosed: len(c.Diagnostics) > 0, Refreshed: readUnchanged(c), Message: c.Message,
+		OtherOwner: b.OtherOwner, Contributors: contributors,
 	}
 	shared, ok := w.known[facts]
 	if !ok {
@@ -152,8 +158,10 @@ func (w *BriefWriter) Add(ctx context.Context, c *ledger.Change, covered []byte)
 		w.known[facts], w.page.Shared = shared, append(w.page.Shared, facts)
 	}
 	w.page.Own = append(w.page.Own, ownFacts{
-		Shared: shared, Address: b.Address, Name: b.Object.Name, UID: b.Object.UID, Generation: b.Object.Generation, Hash: HashOf(covered), Previous: b.PreviousAddress,
-		Deposed: b.Deposed, DeposedKey: c.DeposedKey, From: b.From, DependsOn: b.DependsOn, Requires: b.Requires, Discloses: b.Discloses,
+		Shared: shared, Address: b.Address, Name: b.Object.Name, UID: b.Object.UID, Generation: b.Object.Generation,
+		Hash: HashOf(covered), Previous: b.PreviousAddress,
+		Deposed: b.Deposed, DeposedKey: c.DeposedKey, From: b.From, DependsOn: b.DependsOn, Requires: b.Requires,
+		Discloses: b.Discloses,
 	})
 	return nil
 }
@@ -188,7 +196,8 @@ func (w *BriefWriter) write(ctx context.Context, end *ledger.BriefsEnd) error {
 	return w.ledger.SaveBriefs(ctx, w.plan, w.pages-1, &w.page, end)
 }
 
-// loadBriefs loads a plan from its briefs and from the progress of its changes. It returns false if the plan has no briefs.
+// loadBriefs loads a plan from its briefs and from the progress of its changes. It returns false if the plan has no
+// briefs.
 func (w *Stored) loadBriefs(ctx context.Context, l *ledger.Ledger, uid types.UID) (bool, error) {
 	known := map[Inputs]*Inputs{}
 	begin := func(end ledger.BriefsEnd) {
@@ -220,7 +229,8 @@ func (w *Stored) loadBriefs(ctx context.Context, l *ledger.Ledger, uid types.UID
 	}
 	pending := func(i int32) bool { return w.Changes[i].State == v1alpha1.ChangePending }
 	w.refreshed = slices.DeleteFunc(w.refreshed, func(i int32) bool { return !pending(i) })
-	w.Unchanged = slices.ContainsFunc(w.Changes, func(c StoredChange) bool { return c.NoSteps && c.State == v1alpha1.ChangePending })
+	w.Unchanged = slices.ContainsFunc(w.Changes,
+		func(c StoredChange) bool { return c.NoSteps && c.State == v1alpha1.ChangePending })
 	return true, nil
 }
 
@@ -252,13 +262,17 @@ func (w *Stored) addPage(p *briefPage, known map[Inputs]*Inputs) error {
 		}
 		w.Changes = append(w.Changes, StoredChange{
 			Brief: Brief{
-				Address: own.Address, PreviousAddress: own.Previous, Deposed: own.Deposed, Mode: f.Mode, Object: object, ProviderConfig: in.ProviderConfig,
-				Action: in.Action, State: f.State, Deleting: in.Deleting, From: own.From, NoSteps: f.NoSteps, Rolled: f.Rolled, Gone: f.Gone, Imports: f.Imports,
-				Prevented: f.Prevented, Blocked: f.Blocked, DependsOn: own.DependsOn, Requires: own.Requires, Discloses: own.Discloses,
+				Address: own.Address, PreviousAddress: own.Previous, Deposed: own.Deposed, Mode: f.Mode, Object: object,
+				ProviderConfig: in.ProviderConfig,
+				Action:         in.Action, State: f.State, Deleting: in.Deleting, From: own.From, NoSteps: f.NoSteps,
+				Rolled: f.Rolled, Gone: f.Gone, Imports: f.Imports,
+				Prevented: f.Prevented, Blocked: f.Blocked, DependsOn: own.DependsOn, Requires: own.Requires,
+				Discloses: own.Discloses,
 				Requested: f.Requested, CreatesFirst: f.CreatesFirst, Forgets: f.Forgets, Records: f.Records,
 				Contributors: contributors[own.Shared], OtherOwner: f.OtherOwner,
 			},
-			Index: index, CreateBeforeDestroy: f.CreateBeforeDestroy, DeposedKey: own.DeposedKey, Held: f.Held, Diagnosed: f.Diagnosed, Message: f.Message, Hash: own.Hash, inputs: in,
+			Index: index, CreateBeforeDestroy: f.CreateBeforeDestroy, DeposedKey: own.DeposedKey, Held: f.Held,
+			Diagnosed: f.Diagnosed, Message: f.Message, Hash: own.Hash, inputs: in,
 		})
 	}
 	return nil
@@ -266,7 +280,8 @@ func (w *Stored) addPage(p *briefPage, known map[Inputs]*Inputs) error {
 
 // setProgress sets what an apply has written.
 func (c *StoredChange) setProgress(p ledger.ChangeProgress) {
-	c.State, c.HalfDone, c.Left, c.Held, c.StaleReason, c.Message, c.Diagnosed = p.State, p.HalfDone, p.Left, p.Held, p.StaleReason, p.Message, p.Diagnosed
+	c.State, c.HalfDone, c.Left, c.Held, c.StaleReason, c.Message, c.Diagnosed = p.State, p.HalfDone, p.Left, p.Held,
+		p.StaleReason, p.Message, p.Diagnosed
 	c.Begun = p.StartedAt != nil
 	if p.FinishedAt != nil {
 		c.FinishedAt = p.FinishedAt.Time

@@ -24,14 +24,15 @@ const earlierPlans = 50
 type Judged struct {
 	// Approvals are the approvals of the plan, or those that it would have.
 	Approvals []v1alpha1.PlanApproval
-	// Out has the indexes of the changes that the apply will leave out. The policies see neither these, nor those that it has
-	// left out.
+	// Out has the indexes of the changes that the apply will leave out. The policies see neither these, nor those that
+	// it has left out.
 	Out map[int32]bool
 	// Known has the values of changes that are about to be made, or were made, after planning did not know all of them.
 	Known map[int32]KnownValue
 }
 
-// KnownValue is a value after a change, without masks and without its parts that are still unknown, which Unknown names.
+// KnownValue is a value after a change, without masks and without its parts that are still unknown, which Unknown
+// names.
 type KnownValue struct{ After, Unknown *runtime.RawExtension }
 
 // MaxPolicies is the maximum number of rules in the status of a Plan.
@@ -106,8 +107,8 @@ func Judge(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, in Judged
 	return verdict, err
 }
 
-// currentUser returns a user with the groups that he has now. It returns false if the token file no longer names the user, who
-// then has no groups.
+// currentUser returns a user with the groups that he has now. It returns false if the token file no longer names the
+// user, who then has no groups.
 func currentUser(src *scope.Sources, who *v1alpha1.Identity) (*v1alpha1.Identity, bool) {
 	if who == nil || src.Users == nil {
 		return who, true
@@ -117,9 +118,11 @@ func currentUser(src *scope.Sources, who *v1alpha1.Identity) (*v1alpha1.Identity
 }
 
 // valuesOf returns the values of a change without masks. known are those after the change, if they are known by now.
-func valuesOf(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, c *ledger.Change, known KnownValue) (v policy.Values, err error) {
+func valuesOf(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, c *ledger.Change,
+	known KnownValue) (v policy.Values, err error) {
 	v.Type, v.After, v.AfterUnknown = canonicalType(src, &c.PlanChange), known.After, known.Unknown
-	made := c.State == v1alpha1.ChangeDone && c.Action != v1alpha1.ActionDelete && c.Action != v1alpha1.ActionForget && policy.Flagged(c.AfterUnknown)
+	made := c.State == v1alpha1.ChangeDone && c.Action != v1alpha1.ActionDelete && c.Action != v1alpha1.ActionForget &&
+		policy.Flagged(c.AfterUnknown)
 	before, recorded := policy.Flagged(c.BeforeSensitive), policy.Flagged(c.RecordedSensitive)
 	var rec *ledger.Instance
 	if made || before || recorded {
@@ -183,7 +186,8 @@ func stateBefore(c *ledger.Change, rec *ledger.Instance) *ledger.State {
 	return state
 }
 
-// plannedWithoutMasks returns the planned values of a change, without those that are unknown; nil if its type is not known any more.
+// plannedWithoutMasks returns the planned values of a change, without those that are unknown; nil if its type is not
+// known any more.
 func plannedWithoutMasks(src *scope.Sources, c *ledger.Change) (*runtime.RawExtension, error) {
 	addr, err := lang.ParseAddress(c.Address)
 	if err != nil {
@@ -238,7 +242,8 @@ func mayNotAllow(ctx context.Context, src *scope.Sources, author *v1alpha1.Ident
 	if author == nil || author.Username == "" {
 		return "its author is unknown; write it again", nil
 	}
-	ok, err := src.Access.May(ctx, *author, store.Right{Verb: store.VerbApprove, Namespace: namespace, Group: v1alpha1.GroupName, Resource: "plans"})
+	ok, err := src.Access.May(ctx, *author,
+		store.Right{Verb: store.VerbApprove, Namespace: namespace, Group: v1alpha1.GroupName, Resource: "plans"})
 	if err != nil || ok {
 		return "", err
 	}

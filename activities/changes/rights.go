@@ -65,7 +65,8 @@ func Rights(src *scope.Sources, c *ledger.Change, rec *ledger.Instance) ([]store
 	if c.ProviderConfig != "" {
 		out = append(out, store.UseOf(c.Object.Namespace, c.ProviderConfig))
 	}
-	if c.Action == v1alpha1.ActionReplace && !c.Forget && rec != nil && rec.ProviderConfig != "" && rec.ProviderConfig != c.ProviderConfig {
+	if c.Action == v1alpha1.ActionReplace && !c.Forget && rec != nil && rec.ProviderConfig != "" &&
+		rec.ProviderConfig != c.ProviderConfig {
 		out = append(out, store.UseOf(c.Object.Namespace, rec.ProviderConfig))
 	}
 	return out, nil
@@ -78,7 +79,8 @@ func RightTo(objects store.Objects, ref v1alpha1.ObjectReference) (store.Right, 
 		return store.Right{}, fmt.Errorf("find the right to an object of kind %q: %w", ref.Kind, err)
 	}
 	group, _, _ := strings.Cut(ref.APIVersion, "/")
-	return store.Right{Verb: store.VerbGet, Namespace: ref.Namespace, Group: group, Resource: plural, Name: ref.Name}, nil
+	return store.Right{Verb: store.VerbGet, Namespace: ref.Namespace, Group: group, Resource: plural, Name: ref.Name},
+		nil
 }
 
 // Actors checks the rights of the plan's requester and approver.
@@ -93,14 +95,15 @@ type Actors struct {
 	// is an approver, too.
 	approve  store.Right
 	approved bool
-	// automatic is true if the plan approved itself. Then no person decided, and the contributors of each change need its
-	// rights, too.
+	// automatic is true if the plan approved itself. Then no person decided, and the contributors of each change need
+	// its rights, too.
 	automatic bool
 }
 
 // ActorsOf returns the actors of a plan. They cache each answer of the authorizer, so use them only for a short time.
 func ActorsOf(src *scope.Sources, po *v1alpha1.Plan) *Actors {
-	a := &Actors{src: src, plan: po, requester: src.RequesterOf(po), approvers: src.ApproversOf(po), approve: approvalOf(po), automatic: ApprovedItself(po)}
+	a := &Actors{src: src, plan: po, requester: src.RequesterOf(po), approvers: src.ApproversOf(po),
+		approve: approvalOf(po), automatic: ApprovedItself(po)}
 	// A plan that a policy allows to be applied automatically needs no right to approve.
 	if automatic := po.Status.AutomaticApproval; automatic == nil || !automatic.ByPolicy {
 		a.approved = len(po.AllApprovals()) > len(a.approvers)
@@ -126,16 +129,19 @@ func (a *Actors) Check(ctx context.Context, c *ledger.Change, rec *ledger.Instan
 		return err
 	}
 	if len(missing) > 0 {
-		return Stale(v1alpha1.StaleMissingRights, "the plan approved itself, the change gives secrets of other objects to the provider, and the user %q has no right to %s",
+		return Stale(v1alpha1.StaleMissingRights,
+			"the plan approved itself, the change gives secrets of other objects to the provider, and the user %q has no right to %s",
 			who.String(), store.ListRights(missing))
 	}
 	return a.requireOfContributors(ctx, c.Contributors, rights)
 }
 
-// requireWitness returns a *StaleError if everybody who approved the plan is a user who caused the change, and lacks the right to
-// the secrets of other namespaces that it gives to the provider. Such a user would read them with an approval of their own.
+// requireWitness returns a *StaleError if everybody who approved the plan is a user who caused the change, and lacks
+// the right to the secrets of other namespaces that it gives to the provider. Such a user would read them with an
+// approval of their own.
 func (a *Actors) requireWitness(ctx context.Context, c *ledger.Change) error {
-	outside := slices.DeleteFunc(slices.Clone(c.Discloses), func(o ledger.Origin) bool { return o.Namespace == "" || o.Namespace == a.plan.Namespace })
+	outside := slices.DeleteFunc(slices.Clone(c.Discloses),
+		func(o ledger.Origin) bool { return o.Namespace == "" || o.Namespace == a.plan.Namespace })
 	rights, err := SecretRights(a.src, outside)
 	if err != nil || len(rights) == 0 {
 		return err
@@ -152,7 +158,8 @@ func (a *Actors) requireWitness(ctx context.Context, c *ledger.Change) error {
 		if err != nil {
 			return err
 		}
-		if len(missing) == 0 || !slices.ContainsFunc(caused, func(c v1alpha1.Contributor) bool { return contributor.SameUser(c.Identity, approver.Who) }) {
+		if len(missing) == 0 || !slices.ContainsFunc(caused,
+			func(c v1alpha1.Contributor) bool { return contributor.SameUser(c.Identity, approver.Who) }) {
 			return nil
 		}
 		who, lacks = approver.Who.Username, missing[0]
@@ -160,7 +167,8 @@ func (a *Actors) requireWitness(ctx context.Context, c *ledger.Change) error {
 	if who == "" {
 		return nil
 	}
-	return Stale(v1alpha1.StaleMissingRights, "the change gives secrets of another namespace to the provider, and the user %q, who caused and approved it, has no right to %s: let another user approve it",
+	return Stale(v1alpha1.StaleMissingRights,
+		"the change gives secrets of another namespace to the provider, and the user %q, who caused and approved it, has no right to %s: let another user approve it",
 		who, store.ListRights([]store.Right{lacks}))
 }
 
@@ -168,7 +176,8 @@ func (a *Actors) requireWitness(ctx context.Context, c *ledger.Change) error {
 func (a *Actors) requireOfContributors(ctx context.Context, list []v1alpha1.Contributor, rights []store.Right) error {
 	for _, c := range list {
 		if c.More {
-			return Stale(v1alpha1.StaleMissingRights, "the plan approved itself, and the server does not know all users who wrote what the change follows from")
+			return Stale(v1alpha1.StaleMissingRights,
+				"the plan approved itself, and the server does not know all users who wrote what the change follows from")
 		}
 		if a.requester != nil && contributor.SameUser(a.requester.Who, c.Identity) {
 			continue
@@ -186,14 +195,16 @@ func (a *Actors) requireOfContributors(ctx context.Context, list []v1alpha1.Cont
 	return nil
 }
 
-// LostRights returns why no approval can apply a plan: its requester may not make plans any more, and lacks a right that a change
-// requires. It returns "" for other plans. It reads the changes only for a requester without the right to make plans.
+// LostRights returns why no approval can apply a plan: its requester may not make plans any more, and lacks a right
+// that a change requires. It returns "" for other plans. It reads the changes only for a requester without the right to
+// make plans.
 func LostRights(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (string, error) {
 	a := ActorsOf(src, po)
 	if a.requester == nil {
 		return "", nil
 	}
-	may, err := a.requester.May(ctx, store.Right{Verb: store.VerbCreate, Namespace: po.Namespace, Group: v1alpha1.GroupName, Resource: "plans"})
+	may, err := a.requester.May(ctx,
+		store.Right{Verb: store.VerbCreate, Namespace: po.Namespace, Group: v1alpha1.GroupName, Resource: "plans"})
 	if may || err != nil {
 		return "", err
 	}
@@ -244,7 +255,8 @@ func (a *Actors) require(ctx context.Context, rights []store.Right, approving ..
 			return err
 		}
 		if len(missing) > 0 {
-			return Stale(v1alpha1.StaleMissingRights, "the user %q, who %s the plan, %s", actor.Who.String(), did, a.src.Lacks(actor.Who, missing))
+			return Stale(v1alpha1.StaleMissingRights, "the user %q, who %s the plan, %s", actor.Who.String(), did,
+				a.src.Lacks(actor.Who, missing))
 		}
 	}
 	return nil

@@ -10,7 +10,8 @@ import (
 
 // Rolled reports whether the rollout of a ResourceSet limits a change: an update or a replace of an instance.
 func Rolled(c *v1alpha1.PlanChange) bool {
-	return c.Object.SetUID != "" && c.Deposed == "" && (c.Action == v1alpha1.ActionUpdate || c.Action == v1alpha1.ActionReplace)
+	return c.Object.SetUID != "" && c.Deposed == "" && (c.Action == v1alpha1.ActionUpdate ||
+		c.Action == v1alpha1.ActionReplace)
 }
 
 // RolloutFailed reports whether a change counts as a failure of the rollout of its set.
@@ -22,8 +23,8 @@ func (c *StoredChange) RolloutFailed() bool {
 	return false
 }
 
-// StoppedRollouts returns why rollouts of a plan stopped, by the UIDs of their sets. It omits the others. Call it when no step
-// of the plan runs.
+// StoppedRollouts returns why rollouts of a plan stopped, by the UIDs of their sets. It omits the others. Call it when
+// no step of the plan runs.
 func (w *Stored) StoppedRollouts(po *v1alpha1.Plan) map[types.UID]string {
 	failed := map[types.UID]int32{}
 	for i := range w.Changes {

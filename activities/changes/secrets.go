@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// maxSecrets is the maximum number of items in PlanChange.Secrets before the one for further arguments, and maxFrom that
-	// of the objects in one item.
+	// maxSecrets is the maximum number of items in PlanChange.Secrets before the one for further arguments, and maxFrom
+	// that of the objects in one item.
 	maxSecrets = 63
 	maxFrom    = 16
 )
@@ -43,7 +43,8 @@ func NoteSecrets(c *ledger.Change, namespace string, secrets []Secret) error {
 			c.Discloses = addOrigin(c.Discloses, o)
 		}
 		if i >= maxSecrets {
-			further.From, further.Discloses = []string{lang.FurtherOrigins.Text(namespace)}, further.Discloses || len(s.Disclosed) > 0
+			further.From, further.Discloses = []string{lang.FurtherOrigins.Text(namespace)},
+				further.Discloses || len(s.Disclosed) > 0
 			continue
 		}
 		path, err := plan.RenderPath(s.Path)
@@ -82,12 +83,13 @@ func SecretRights(src *scope.Sources, of []ledger.Origin) (rights []store.Right,
 	return rights, nil
 }
 
-// causes returns the users who caused a change: its contributors, the requester of the plan, and the user who requested the
-// drift check that made the plan. A contributor whom the server did not record has no name.
+// causes returns the users who caused a change: its contributors, the requester of the plan, and the user who requested
+// the drift check that made the plan. A contributor whom the server did not record has no name.
 func causes(po *v1alpha1.Plan, contributors []v1alpha1.Contributor) []v1alpha1.Contributor {
 	users := slices.Clone(contributors)
 	add := func(who *v1alpha1.Identity) {
-		if who != nil && !slices.ContainsFunc(users, func(c v1alpha1.Contributor) bool { return contributor.SameUser(c.Identity, *who) }) {
+		if who != nil && !slices.ContainsFunc(users,
+			func(c v1alpha1.Contributor) bool { return contributor.SameUser(c.Identity, *who) }) {
 			users = append(users, v1alpha1.Contributor{Identity: *who})
 		}
 	}
@@ -98,9 +100,9 @@ func causes(po *v1alpha1.Plan, contributors []v1alpha1.Contributor) []v1alpha1.C
 	return users
 }
 
-// CausesOf returns the users who caused what a change of a plan records: the contributors of the plan and of the change, the
-// requester, and the user who requested the drift check that made the plan. The author of a stack requests its plans, and whoever
-// makes a plan reads the data sources, so these users count only if nobody contributed.
+// CausesOf returns the users who caused what a change of a plan records: the contributors of the plan and of the
+// change, the requester, and the user who requested the drift check that made the plan. The author of a stack requests
+// its plans, and whoever makes a plan reads the data sources, so these users count only if nobody contributed.
 func CausesOf(po *v1alpha1.Plan, c *ledger.Change) []v1alpha1.Contributor {
 	users := contributor.Merge(po.Status.Contributors, c.Contributors)
 	if c.Mode == v1alpha1.ModeData {
@@ -117,9 +119,10 @@ func CausesOf(po *v1alpha1.Plan, c *ledger.Change) []v1alpha1.Contributor {
 	return users
 }
 
-// LackSecretRights returns the first user who caused a change and may not read the secrets that it gives to a provider, and the
-// missing rights. It returns no rights if all users may.
-func LackSecretRights(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, c *ledger.Change) (who v1alpha1.Contributor, missing []store.Right, err error) {
+// LackSecretRights returns the first user who caused a change and may not read the secrets that it gives to a provider,
+// and the missing rights. It returns no rights if all users may.
+func LackSecretRights(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan,
+	c *ledger.Change) (who v1alpha1.Contributor, missing []store.Right, err error) {
 	rights, err := SecretRights(src, c.Discloses)
 	if err != nil || len(rights) == 0 {
 		return who, nil, err
@@ -133,8 +136,9 @@ func LackSecretRights(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan
 	return who, nil, nil
 }
 
-// UnplannedOrigins returns the objects whose secrets arguments of a configuration have, although the planned value of the change has
-// none of theirs there. A value that planning did not know may come from other objects than its expression showed.
+// UnplannedOrigins returns the objects whose secrets arguments of a configuration have, although the planned value of
+// the change has none of theirs there. A value that planning did not know may come from other objects than its
+// expression showed.
 func UnplannedOrigins(c *ledger.Change, block *schema.Block, planned, config cty.Value) (of []ledger.Origin) {
 	for _, s := range plan.SecretArguments(block, config) {
 		for _, o := range s.Origins {

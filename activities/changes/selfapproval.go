@@ -23,8 +23,8 @@ import (
 type PersonFor string
 
 const (
-	// ForApproval: a contributor may not approve the plan, and no policy would allow it to be applied automatically if the
-	// contributor had made it.
+	// ForApproval: a contributor may not approve the plan, and no policy would allow it to be applied automatically if
+	// the contributor had made it.
 	ForApproval PersonFor = "Approval"
 	// ForRights: a contributor lacks rights that the change needs.
 	ForRights PersonFor = "Rights"
@@ -34,7 +34,8 @@ const (
 	ForUnknown PersonFor = "Unknown"
 	// ForOtherOwner: another object may manage the same infrastructure.
 	ForOtherOwner PersonFor = "OtherOwner"
-	// ForSecrets: the change gives a provider secrets of other objects that the requester or a contributor may not read.
+	// ForSecrets: the change gives a provider secrets of other objects that the requester or a contributor may not
+	// read.
 	ForSecrets PersonFor = "Secrets"
 	// ForForget: the change forgets infrastructure, and no contributor deleted the object.
 	ForForget PersonFor = "Forget"
@@ -43,9 +44,9 @@ const (
 // PersonFact is a fact because of which a person must approve a plan.
 type PersonFact struct {
 	For PersonFor
-	// Address is that of the first change with the fact, and More is the number of further ones. Who is the contributor of
-	// ForApproval, ForRights and ForSecrets, with what the user wrote, and the user of ForCheckRights. Missing are the rights
-	// that the user lacks. From are the objects of ForSecrets.
+	// Address is that of the first change with the fact, and More is the number of further ones. Who is the contributor
+	// of ForApproval, ForRights and ForSecrets, with what the user wrote, and the user of ForCheckRights. Missing are
+	// the rights that the user lacks. From are the objects of ForSecrets.
 	Address string
 	More    int
 	Who     v1alpha1.Contributor
@@ -83,9 +84,11 @@ func (f PersonFact) text() string {
 	}
 	switch f.For {
 	case ForApproval:
-		return fmt.Sprintf("the user %q, who wrote %s of %s, may not approve plans", f.Who.String(), contributor.JoinParts(f.Who.Wrote), address)
+		return fmt.Sprintf("the user %q, who wrote %s of %s, may not approve plans", f.Who.String(),
+			contributor.JoinParts(f.Who.Wrote), address)
 	case ForRights:
-		return fmt.Sprintf("the user %q, who wrote %s of %s, has no right to %s", f.Who.String(), contributor.JoinParts(f.Who.Wrote), address, store.ListRights(f.Missing))
+		return fmt.Sprintf("the user %q, who wrote %s of %s, has no right to %s", f.Who.String(),
+			contributor.JoinParts(f.Who.Wrote), address, store.ListRights(f.Missing))
 	case ForCheckRights:
 		return fmt.Sprintf("the user %q, who requested the drift check, has no right to %s, which the change of %s needs", f.Who.String(), store.ListRights(f.Missing), address)
 	case ForUnknown:
@@ -114,15 +117,16 @@ type SelfApproval struct {
 	// lacking holds the contributors who may not approve the plan, in a fact each.
 	lacking map[string]*PersonFact
 	facts   []PersonFact
-	// added is the number of changes, and causes holds the contributors of a change and of those that it depends on, by its
-	// index. It omits changes without any.
+	// added is the number of changes, and causes holds the contributors of a change and of those that it depends on, by
+	// its index. It omits changes without any.
 	added  int32
 	causes map[int32][]v1alpha1.Contributor
 }
 
 // NewSelfApproval returns a SelfApproval without facts. The plan must be one that approves itself.
 func NewSelfApproval(src *scope.Sources, po *v1alpha1.Plan) *SelfApproval {
-	return &SelfApproval{src: src, plan: po, askers: map[string]*store.Asker{}, lacking: map[string]*PersonFact{}, causes: map[int32][]v1alpha1.Contributor{}}
+	return &SelfApproval{src: src, plan: po, askers: map[string]*store.Asker{}, lacking: map[string]*PersonFact{},
+		causes: map[int32][]v1alpha1.Contributor{}}
 }
 
 // SelfApprovalOf returns why a person must approve a plan with stored changes; "" if it may approve itself.
@@ -155,7 +159,8 @@ func (s *SelfApproval) Why(ctx context.Context) (string, error) {
 // Add adds the facts about the next change. The changes that it depends on come first.
 func (s *SelfApproval) Add(ctx context.Context, b *Brief) error {
 	inherited := s.inherit(b)
-	if b.NoSteps || b.State == v1alpha1.ChangeSkipped || b.State == v1alpha1.ChangeFailed || b.State == v1alpha1.ChangeDone {
+	if b.NoSteps || b.State == v1alpha1.ChangeSkipped || b.State == v1alpha1.ChangeFailed ||
+		b.State == v1alpha1.ChangeDone {
 		return nil
 	}
 	if b.OtherOwner {
@@ -184,15 +189,16 @@ func (s *SelfApproval) Add(ctx context.Context, b *Brief) error {
 	return s.addSecrets(ctx, b)
 }
 
-// inherit returns the contributors of the changes on which a change depends, with the addresses before what they wrote. A
-// change without steps passes on what it inherits.
+// inherit returns the contributors of the changes on which a change depends, with the addresses before what they wrote.
+// A change without steps passes on what it inherits.
 func (s *SelfApproval) inherit(b *Brief) (inherited []v1alpha1.Contributor) {
 	for _, i := range b.DependsOn {
 		inherited = contributor.Merge(inherited, s.causes[i])
 	}
 	own := inherited
 	if !b.NoSteps && len(b.Contributors) > 0 {
-		own = contributor.Merge(inherited, contributor.Named(contributor.Remove(b.Contributors, v1alpha1.WroteLabels), b.Address))
+		own = contributor.Merge(inherited,
+			contributor.Named(contributor.Remove(b.Contributors, v1alpha1.WroteLabels), b.Address))
 	}
 	if len(own) > 0 {
 		s.causes[s.added] = own
@@ -213,8 +219,8 @@ func (s *SelfApproval) addInherited(ctx context.Context, b *Brief, c v1alpha1.Co
 	return err
 }
 
-// addChecker adds the fact that the user who requested the drift check lacks rights. To forget what is gone takes the right to
-// delete.
+// addChecker adds the fact that the user who requested the drift check lacks rights. To forget what is gone takes the
+// right to delete.
 func (s *SelfApproval) addChecker(ctx context.Context, b *Brief, rights []store.Right) error {
 	of := s.plan.Status.Stack
 	if of == nil || of.CheckRequestedBy == nil {
@@ -260,7 +266,8 @@ func (s *SelfApproval) addSecrets(ctx context.Context, b *Brief) error {
 }
 
 // addContributor adds the facts about a contributor of a change. The plan's requester needs the rights anyway.
-func (s *SelfApproval) addContributor(ctx context.Context, b *Brief, c v1alpha1.Contributor, rights []store.Right) error {
+func (s *SelfApproval) addContributor(ctx context.Context, b *Brief, c v1alpha1.Contributor,
+	rights []store.Right) error {
 	if c.More {
 		s.note(PersonFact{For: ForUnknown, Address: b.Address})
 		return nil
@@ -314,7 +321,8 @@ func userKey(who v1alpha1.Identity) string {
 
 // approvalOf returns the right to approve a plan.
 func approvalOf(po *v1alpha1.Plan) store.Right {
-	return store.Right{Verb: store.VerbApprove, Namespace: po.Namespace, Group: v1alpha1.GroupName, Resource: "plans", Name: po.Name}
+	return store.Right{Verb: store.VerbApprove, Namespace: po.Namespace, Group: v1alpha1.GroupName, Resource: "plans",
+		Name: po.Name}
 }
 
 // allowedByPolicy reports whether a policy would allow the plan to be applied automatically if a user had made it.

@@ -36,18 +36,21 @@ var (
 	ErrObjectDeleted = Stale(v1alpha1.StaleObjectDeleted, "the object was deleted after the plan was made")
 	ErrStateChanged  = Stale(v1alpha1.StaleStateChanged, "the recorded state changed after the plan was made")
 	ErrPlanRunning   = Stale(v1alpha1.StalePlanRunning, "another plan is changing this resource")
-	ErrCreateUnknown = Stale(v1alpha1.StaleCreateUnknown, "another plan left the outcome of its create unknown; see the conditions of the object")
+	ErrCreateUnknown = Stale(v1alpha1.StaleCreateUnknown,
+		"another plan left the outcome of its create unknown; see the conditions of the object")
 )
 
 // ConfigChanged returns the *StaleError for a ProviderConfig that changed after planning.
 func ConfigChanged(name string) error {
-	return Stale(v1alpha1.StaleProviderConfigChanged, "the ProviderConfig %q, or a ConfigMap or Secret that it refers to, was changed after the plan was made", name)
+	return Stale(v1alpha1.StaleProviderConfigChanged,
+		"the ProviderConfig %q, or a ConfigMap or Secret that it refers to, was changed after the plan was made", name)
 }
 
 // CheckConfigName returns a *StaleError if the ProviderConfig that a change would use is not the planned one.
 func CheckConfigName(c *ledger.Change, name string) error {
 	if name != c.ProviderConfig {
-		return Stale(v1alpha1.StaleProviderConfigChanged, "it would use the ProviderConfig %q, but the plan uses %q", name, c.ProviderConfig)
+		return Stale(v1alpha1.StaleProviderConfigChanged, "it would use the ProviderConfig %q, but the plan uses %q",
+			name, c.ProviderConfig)
 	}
 	return nil
 }
@@ -55,7 +58,8 @@ func CheckConfigName(c *ledger.Change, name string) error {
 // CheckProvider returns a *StaleError if a change was planned with another version of the provider.
 func CheckProvider(c *ledger.Change, r *resource.Resource) error {
 	if r.Entry.Package.Version != c.ProviderVersion {
-		return Stale(v1alpha1.StaleProviderChanged, "the provider is now version %s, and the plan was made with %s", r.Entry.Package.Version, c.ProviderVersion)
+		return Stale(v1alpha1.StaleProviderChanged, "the provider is now version %s, and the plan was made with %s",
+			r.Entry.Package.Version, c.ProviderVersion)
 	}
 	return nil
 }

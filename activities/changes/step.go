@@ -38,20 +38,22 @@ func (s Step) CheckStale(r *resource.Resource, rec *ledger.Instance) error {
 	}
 	switch {
 	// Another plan may have recorded the state that this plan read.
-	case state != c.Preconditions.State && (c.Refreshed == nil || state != c.Refreshed.Digest() || c.Preconditions.From != nil):
+	case state != c.Preconditions.State && (c.Refreshed == nil || state != c.Refreshed.Digest() ||
+		c.Preconditions.From != nil):
 		return ErrStateChanged
 	}
 	if err := s.checkFailedCreate(r); err != nil {
 		return err
 	}
-	if from := moveTo(r); from != "" && c.Action == v1alpha1.ActionCreate && c.Preconditions.From == nil && v1alpha1.InModule(r.Ref.Name) {
+	if from := moveTo(r); from != "" && c.Action == v1alpha1.ActionCreate && c.Preconditions.From == nil &&
+		v1alpha1.InModule(r.Ref.Name) {
 		return Stale(v1alpha1.StaleObjectChanged, "the infrastructure of %s moves to it since the plan was made", from)
 	}
 	return CheckProvider(c, r)
 }
 
-// moveTo returns the address from which infrastructure moves to a resource; "" if none does. For a resource of a Module, that depends
-// on what is recorded, and is therefore no part of its content.
+// moveTo returns the address from which infrastructure moves to a resource; "" if none does. For a resource of a
+// Module, that depends on what is recorded, and is therefore no part of its content.
 func moveTo(r *resource.Resource) string {
 	if r.Lifecycle.Moved == nil {
 		return ""
@@ -59,15 +61,16 @@ func moveTo(r *resource.Resource) string {
 	return r.Lifecycle.Moved.From
 }
 
-// checkFailedCreate returns a *StaleError if the change creates a resource, and another plan's create of the object failed after the
-// plan was made and may have made one. The approver of this plan did not know that.
+// checkFailedCreate returns a *StaleError if the change creates a resource, and another plan's create of the object
+// failed after the plan was made and may have made one. The approver of this plan did not know that.
 func (s Step) checkFailedCreate(r *resource.Resource) error {
 	c := s.Change
 	if c.Action != v1alpha1.ActionCreate && (c.Action != v1alpha1.ActionReplace || s.Destroy) {
 		return nil
 	}
 	if failed := resource.StatusOf(r.Object).FailedCreate; failed != "" && failed != c.FailedCreate {
-		return Stale(v1alpha1.StaleCreateUnknown, "a create of it failed %s, after this plan was made, and may nevertheless have made the resource", failed)
+		return Stale(v1alpha1.StaleCreateUnknown,
+			"a create of it failed %s, after this plan was made, and may nevertheless have made the resource", failed)
 	}
 	return nil
 }
@@ -83,9 +86,12 @@ func (s Step) CheckObject(deleting bool, generation int64, content string) error
 	case deleting != c.Preconditions.Deleting:
 		return Stale(v1alpha1.StaleObjectDeleted, "the object was marked for deletion after the plan was made")
 	case generation != c.Object.Generation:
-		return Stale(v1alpha1.StaleObjectChanged, "the object was changed after the plan was made (generation %d, planned %d)", generation, c.Object.Generation)
+		return Stale(v1alpha1.StaleObjectChanged,
+			"the object was changed after the plan was made (generation %d, planned %d)", generation,
+			c.Object.Generation)
 	case content != c.Preconditions.Content:
-		return Stale(v1alpha1.StaleObjectChanged, "the %s of the object was changed after the plan was made", v1alpha1.OwnerKind(c.Object.Name))
+		return Stale(v1alpha1.StaleObjectChanged, "the %s of the object was changed after the plan was made",
+			v1alpha1.OwnerKind(c.Object.Name))
 	}
 	return nil
 }
@@ -118,7 +124,8 @@ func (s Step) TakesOverIntent(ctx context.Context, l *ledger.Ledger, rec *ledger
 	if err != nil {
 		return false, err
 	}
-	if over && (rec.Intent.Action != v1alpha1.ActionCreate || s.Change.Importing != nil || s.Change.Action == v1alpha1.ActionDelete || s.Change.Action == v1alpha1.ActionForget) {
+	if over && (rec.Intent.Action != v1alpha1.ActionCreate || s.Change.Importing != nil ||
+		s.Change.Action == v1alpha1.ActionDelete || s.Change.Action == v1alpha1.ActionForget) {
 		return true, nil
 	}
 	if over {

@@ -42,7 +42,8 @@ type StoredChange struct {
 	Index               int32
 	CreateBeforeDestroy bool
 	DeposedKey          string
-	// Held, HalfDone, Left, StaleReason and Message are those of the change. Diagnosed is true if the change has diagnostics.
+	// Held, HalfDone, Left, StaleReason and Message are those of the change. Diagnosed is true if the change has
+	// diagnostics.
 	Held, HalfDone, Diagnosed bool
 	Left                      v1alpha1.LeftInstance
 	StaleReason               v1alpha1.StaleReason
@@ -61,7 +62,8 @@ type StoredChange struct {
 func StoredChangeOf(c *ledger.Change) StoredChange {
 	s := StoredChange{
 		Brief: BriefOf(c), Index: c.Index, CreateBeforeDestroy: c.CreateBeforeDestroy, DeposedKey: c.DeposedKey,
-		Held: c.Held, HalfDone: c.HalfDone, Left: c.Left, Diagnosed: len(c.Diagnostics) > 0, StaleReason: c.StaleReason, Message: c.Message, Begun: c.StartedAt != nil,
+		Held: c.Held, HalfDone: c.HalfDone, Left: c.Left, Diagnosed: len(c.Diagnostics) > 0, StaleReason: c.StaleReason,
+		Message: c.Message, Begun: c.StartedAt != nil,
 	}
 	if c.FinishedAt != nil {
 		s.FinishedAt = c.FinishedAt.Time
@@ -70,7 +72,8 @@ func StoredChangeOf(c *ledger.Change) StoredChange {
 }
 
 // Edit changes the progress of a stored change, in the ledger and in w.
-func (w *Stored) Edit(ctx context.Context, l *ledger.Ledger, plan types.UID, i int, edit func(*ledger.Change)) (*StoredChange, error) {
+func (w *Stored) Edit(ctx context.Context, l *ledger.Ledger, plan types.UID, i int,
+	edit func(*ledger.Change)) (*StoredChange, error) {
 	c, err := l.Change(ctx, plan, int32(i))
 	if err != nil {
 		return nil, err
@@ -172,7 +175,8 @@ func (w *Stored) Progress() v1alpha1.PlanProgress {
 		}
 		p.Total++
 		TallyState(&p, c.State, 1)
-		if c.HalfDone && c.State == v1alpha1.ChangeFailed && c.Left == "" { // otherwise the second half made an instance
+		// otherwise the second half made an instance
+		if c.HalfDone && c.State == v1alpha1.ChangeFailed && c.Left == "" {
 			p.HalfDone++
 		}
 	}

@@ -18,7 +18,8 @@ import (
 	"github.com/hykube/hykube/internal/shell"
 )
 
-// ListObstacles names the first few obstacles and counts the others. It gives each reason once. An obstacle may have no reason.
+// ListObstacles names the first few obstacles and counts the others. It gives each reason once. An obstacle may have no
+// reason.
 func ListObstacles(obstacles []Obstacle) string {
 	var shown []Obstacle
 	count := map[string]int{} // by reason
@@ -36,7 +37,8 @@ func ListObstacles(obstacles []Obstacle) string {
 		case n == 1:
 			texts, named = append(texts, o.Address+": "+o.Why), named+1
 		default:
-			texts, named = append(texts, fmt.Sprintf("%s and %s: %s", o.Address, Counted(n-1, "other", "others"), o.Why)), named+n
+			texts, named = append(texts, fmt.Sprintf("%s and %s: %s", o.Address, Counted(n-1, "other", "others"),
+				o.Why)), named+n
 		}
 	}
 	if more := len(obstacles) - named; more > 0 {
@@ -76,7 +78,8 @@ const maxNamed = 5
 // LostCreate returns the error for planning a resource whose create has an unknown outcome.
 func LostCreate(r *resource.Resource, rec *ledger.Instance) error {
 	addr := r.Address.String()
-	others := fmt.Sprintf(" To plan the other resources before that: kubectl hykube plan --exclude %s -n %s", shell.Word(addr), r.Ref.Namespace)
+	others := fmt.Sprintf(" To plan the other resources before that: kubectl hykube plan --exclude %s -n %s",
+		shell.Word(addr), r.Ref.Namespace)
 	if set, _, keyed := r.Address.Set(); r.Ref.Set != "" && keyed {
 		kind := "ResourceSet"
 		if r.Address.Module != "" {
@@ -89,19 +92,23 @@ func LostCreate(r *resource.Resource, rec *ledger.Instance) error {
 
 // InterruptedCreate returns the error for applying a change whose create an earlier process of the server began.
 func InterruptedCreate(r *resource.Resource, rec *ledger.Instance) error {
-	return createUnknown("apply", r, beganCreate(r.Address.String(), rec.Intent)+", and the server ended before it recorded the provider's answer. The resource may exist."+notDeposed(rec))
+	return createUnknown("apply", r, beganCreate(r.Address.String(), rec.Intent)+
+		", and the server ended before it recorded the provider's answer. The resource may exist."+notDeposed(rec))
 }
 
 func createUnknown(operation string, r *resource.Resource, detail string) error {
-	return &diag.Failure{Operation: operation, Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "", "Outcome of a create is unknown", detail)}}
+	return &diag.Failure{Operation: operation,
+		Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "", "Outcome of a create is unknown", detail)}}
 }
 
 // lostCreate does not say why no answer was recorded, because a later plan does not know that.
 func lostCreate(ref v1alpha1.ObjectReference, addr string, rec *ledger.Instance) string {
-	return beganCreate(addr, rec.Intent) + ", and no answer of the provider was recorded. " + AfterLostCreate(ref) + notDeposed(rec)
+	return beganCreate(addr, rec.Intent) + ", and no answer of the provider was recorded. " + AfterLostCreate(ref) +
+		notDeposed(rec)
 }
 
-// notDeposed warns users of the IDs of the instances that a replacement deposed, which its create did not make; "" without any.
+// notDeposed warns users of the IDs of the instances that a replacement deposed, which its create did not make; ""
+// without any.
 func notDeposed(rec *ledger.Instance) string {
 	var ids []string
 	for i := range rec.Deposed {
@@ -112,7 +119,8 @@ func notDeposed(rec *ledger.Instance) string {
 	if len(ids) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" Do not adopt %s: the replacement deposed it, and the next plan destroys it.", strings.Join(ids, " or "))
+	return fmt.Sprintf(" Do not adopt %s: the replacement deposed it, and the next plan destroys it.",
+		strings.Join(ids, " or "))
 }
 
 func beganCreate(addr string, intent *ledger.Intent) string {
@@ -126,7 +134,8 @@ func AfterLostCreate(ref v1alpha1.ObjectReference) string {
 		return fmt.Sprintf("Check whether the resource exists. If it exists, add an import block with its ID to the files of the Module. If it does not: %s --retry. "+
 			"To stop managing it, remove it from the files or the inputs of the Module %q: the next plan then forgets the create and destroys nothing.", resolve, ref.Set)
 	}
-	text := fmt.Sprintf("Check whether the resource exists. If it exists: %s --adopt ID. If it does not: %s --retry. ", resolve, resolve)
+	text := fmt.Sprintf("Check whether the resource exists. If it exists: %s --adopt ID. If it does not: %s --retry. ",
+		resolve, resolve)
 	if ref.Set != "" {
 		return text + fmt.Sprintf("To stop managing it, remove its key from the ResourceSet %q, or lower the count: the next plan then forgets the create and destroys nothing.", ref.Set)
 	}
@@ -150,7 +159,8 @@ func RemoveImport(ref v1alpha1.ObjectReference) string {
 		return fmt.Sprintf("remove the import block from the files of the Module %q", ref.Set)
 	}
 	if _, key, ok := v1alpha1.ParseInstanceName(ref.Name); ok && ref.Set != "" {
-		return fmt.Sprintf("remove the entry with the key %s from %s (kubectl edit resourceset %s -n %s)", key.Text(), ImportField(ref), ref.Set, ref.Namespace)
+		return fmt.Sprintf("remove the entry with the key %s from %s (kubectl edit resourceset %s -n %s)", key.Text(),
+			ImportField(ref), ref.Set, ref.Namespace)
 	}
 	return "remove lifecycle.import"
 }
@@ -170,7 +180,8 @@ func ResolveCommand(ref v1alpha1.ObjectReference) string {
 
 // WhyStalled returns the reason and message for an object that a plan could not change. If the outcome of the object's
 // create is unknown, it returns that reason instead, because only the object tells users that the resource may exist.
-func WhyStalled(ctx context.Context, l *ledger.Ledger, ref v1alpha1.ObjectReference, addr, reason, message string) (string, string, error) {
+func WhyStalled(ctx context.Context, l *ledger.Ledger, ref v1alpha1.ObjectReference, addr, reason,
+	message string) (string, string, error) {
 	rec, err := l.Instance(ctx, ref)
 	if err != nil {
 		return reason, message, err
@@ -236,10 +247,11 @@ func WaitsText(why string) string {
 	return "The plan waits for an approval although spec.approval is Automatic: " + why + "."
 }
 
-// AwaitingText returns the message of a plan that waits for an approval. missing are the approvals that policies require; ""
-// without any.
+// AwaitingText returns the message of a plan that waits for an approval. missing are the approvals that policies
+// require; "" without any.
 func AwaitingText(po *v1alpha1.Plan, s *v1alpha1.PlanStatus, missing string) string {
-	texts := []string{fmt.Sprintf("%s. Read it with kubectl hykube show %s -n %s, then approve or discard it.", s.Summary.Text, po.Name, po.Namespace)}
+	texts := []string{fmt.Sprintf("%s. Read it with kubectl hykube show %s -n %s, then approve or discard it.",
+		s.Summary.Text, po.Name, po.Namespace)}
 	if given := s.Approvals; len(given) > 0 && given[len(given)-1].By != nil {
 		texts = []string{fmt.Sprintf("Approved by %s.", given[len(given)-1].By.Username)}
 	}

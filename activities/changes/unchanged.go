@@ -29,7 +29,8 @@ import (
 // RecordUnchanged handles the changes without steps. It records that their objects match the specs, the states that
 // planning read, and the values of data sources. It leaves records alone that are newer than the plan. Call it when an
 // apply begins, before its steps, or when planning ends without steps and so without an approval.
-func RecordUnchanged(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, all iter.Seq2[*ledger.Change, error]) error {
+func RecordUnchanged(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan,
+	all iter.Seq2[*ledger.Change, error]) error {
 	return eachStored(ctx, all, func(ctx context.Context, c *ledger.Change) error {
 		switch {
 		case !unchanged(c):
@@ -43,9 +44,10 @@ func RecordUnchanged(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan,
 	})
 }
 
-// eachStored calls work for all changes, for some of them concurrently. It holds few of them in memory. Each call needs a
-// slot of the processors, as the caller does. After an error, it begins no further call.
-func eachStored(ctx context.Context, all iter.Seq2[*ledger.Change, error], work func(context.Context, *ledger.Change) error) error {
+// eachStored calls work for all changes, for some of them concurrently. It holds few of them in memory. Each call needs
+// a slot of the processors, as the caller does. After an error, it begins no further call.
+func eachStored(ctx context.Context, all iter.Seq2[*ledger.Change, error],
+	work func(context.Context, *ledger.Change) error) error {
 	defer fair.Pause(ctx)()
 	group, working := bug.GroupOf(ctx)
 	group.SetLimit(session.Width)
@@ -90,14 +92,15 @@ func recordRead(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, c *l
 
 // recordUnchanged records that the generation of an object needs no change. For an approved plan, it also records the
 // state that planning read, as the apply of a Terraform plan does. The plans of other resources rely on this state, and
-// without its record every refresh would find the same drift. The same holds after recorded drift that was taken back in the cloud:
-// no spec has the recorded state, and the state that planning read matches the spec.
+// without its record every refresh would find the same drift. The same holds after recorded drift that was taken back
+// in the cloud: no spec has the recorded state, and the state that planning read matches the spec.
 func recordUnchanged(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, c *ledger.Change) error {
 	rec, err := src.Ledger.Instance(ctx, c.Object)
 	if err != nil || !rec.Exists() || rec.Intent != nil {
 		return err
 	}
-	repeated := rec.Plan == po.UID && c.Refreshed.Exists() && rec.Digest() == c.Refreshed.Digest() // an earlier attempt wrote it
+	// an earlier attempt wrote it
+	repeated := rec.Plan == po.UID && c.Refreshed.Exists() && rec.Digest() == c.Refreshed.Digest()
 	if rec.Digest() != c.Preconditions.State && !repeated {
 		return nil // the record is newer than this plan
 	}
@@ -109,7 +112,8 @@ func recordUnchanged(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan,
 			return err
 		}
 	}
-	refreshed := RecordsRefresh(c) && (Approved(po) || matches && rec.Object.Generation == 0) && (!c.AccountChanged || adopts)
+	refreshed := RecordsRefresh(c) && (Approved(po) || matches && rec.Object.Generation == 0) &&
+		(!c.AccountChanged || adopts)
 	if refreshed {
 		rec.State = *c.Refreshed
 	}
@@ -122,9 +126,11 @@ func recordUnchanged(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan,
 		if rec.Applied, err = appliedWith(ctx, src, po, c, rec); err != nil {
 			return err
 		}
-		rec.Object, rec.Dependencies, rec.CreateBeforeDestroy, rec.DependencyVersions = c.Object, c.Dependencies, c.CreatesFirst, c.DependencyVersions
+		rec.Object, rec.Dependencies, rec.CreateBeforeDestroy, rec.DependencyVersions = c.Object, c.Dependencies,
+			c.CreatesFirst, c.DependencyVersions
 	}
-	if recorded && adopts && c.Read && c.Configuration.Arguments != "" && !po.Spec.Destroy { // it is the same resource with the new arguments
+	// it is the same resource with the new arguments
+	if recorded && adopts && c.Read && c.Configuration.Arguments != "" && !po.Spec.Destroy {
 		rec.Configuration = c.Configuration
 	}
 	differs := !sameRecord(&before, rec)
@@ -146,8 +152,9 @@ func recordUnchanged(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan,
 	return reportUnchanged(ctx, src, c, rec, refreshed, matches)
 }
 
-// withoutAccount returns the contributors of a change without what they wrote of the arguments of its provider. These do not become
-// values of a resource that needs no change. While they differ from the applied ones, their writers contribute to each change.
+// withoutAccount returns the contributors of a change without what they wrote of the arguments of its provider. These
+// do not become values of a resource that needs no change. While they differ from the applied ones, their writers
+// contribute to each change.
 func withoutAccount(c *ledger.Change) []v1alpha1.Contributor {
 	if c.Account == nil {
 		return c.Contributors
@@ -155,9 +162,10 @@ func withoutAccount(c *ledger.Change) []v1alpha1.Contributor {
 	return contributor.TakeBack(c.Contributors, c.Account.Writers)
 }
 
-// appliedWith returns the arguments of the provider with which a resource that needs no change counts as applied. These are those of
-// the change if a person who did not write them made or approved the plan; else they stay the same.
-func appliedWith(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, c *ledger.Change, rec *ledger.Instance) (ledger.AppliedArguments, error) {
+// appliedWith returns the arguments of the provider with which a resource that needs no change counts as applied. These
+// are those of the change if a person who did not write them made or approved the plan; else they stay the same.
+func appliedWith(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, c *ledger.Change,
+	rec *ledger.Instance) (ledger.AppliedArguments, error) {
 	was := rec.Applied
 	if was.Version == "" {
 		was.Version = cmp.Or(rec.DependencyVersions[VersionOfConfig(c.ProviderConfig)], unknownVersion)
@@ -174,10 +182,12 @@ func appliedWith(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, c *
 // unknownVersion is the version of a ProviderConfig with which no plan is known to have applied a resource.
 const unknownVersion = "unknown"
 
-// mayAdopt reports whether a plan may record other arguments of a provider with a resource, and none of their writers decides that.
-// A person decides it: one who approved the plan, or one who made it and could approve it. Otherwise whoever writes a ProviderConfig
-// could let the plan of a stack take an endpoint for the account of its resources, and change the answers of that endpoint later.
-func mayAdopt(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, writers []v1alpha1.Contributor) (bool, error) {
+// mayAdopt reports whether a plan may record other arguments of a provider with a resource, and none of their writers
+// decides that. A person decides it: one who approved the plan, or one who made it and could approve it. Otherwise
+// whoever writes a ProviderConfig could let the plan of a stack take an endpoint for the account of its resources, and
+// change the answers of that endpoint later.
+func mayAdopt(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan,
+	writers []v1alpha1.Contributor) (bool, error) {
 	if ApprovedByAnother(po, writers) {
 		return true, nil
 	}
@@ -185,18 +195,21 @@ func mayAdopt(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, writer
 	if po.Status.Stack != nil || requester == nil || !isAnother(&requester.Who, writers) {
 		return false, nil
 	}
-	return requester.May(ctx, store.Right{Verb: store.VerbApprove, Namespace: po.Namespace, Group: v1alpha1.GroupName, Resource: "plans", Name: po.Name})
+	return requester.May(ctx, store.Right{Verb: store.VerbApprove, Namespace: po.Namespace, Group: v1alpha1.GroupName,
+		Resource: "plans", Name: po.Name})
 }
 
 // sameRecord reports whether two records of one object have the same values in the fields that recordUnchanged writes.
 func sameRecord(a, b *ledger.Instance) bool {
-	return a.Object.Generation == b.Object.Generation && a.Applied == b.Applied && a.CreateBeforeDestroy == b.CreateBeforeDestroy && a.Configuration == b.Configuration &&
+	return a.Object.Generation == b.Object.Generation && a.Applied == b.Applied &&
+		a.CreateBeforeDestroy == b.CreateBeforeDestroy && a.Configuration == b.Configuration &&
 		slices.Equal(a.Dependencies, b.Dependencies) && maps.Equal(a.DependencyVersions, b.DependencyVersions)
 }
 
 // reportUnchanged writes the status of an object. refreshed is true if its record has the state that planning read;
 // matches is true if the plan found that the object needs no change.
-func reportUnchanged(ctx context.Context, src *scope.Sources, c *ledger.Change, rec *ledger.Instance, refreshed, matches bool) error {
+func reportUnchanged(ctx context.Context, src *scope.Sources, c *ledger.Change, rec *ledger.Instance, refreshed,
+	matches bool) error {
 	var attributes map[string]any
 	if refreshed {
 		r, err := resourceOf(ctx, src, c)

@@ -22,9 +22,10 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// CheckMovedFrom returns a *StaleError if the files of a Module no longer have the move to its resource r, or if the old object of a
-// move is no longer marked for deletion: both objects would then manage the same infrastructure.
-func CheckMovedFrom(ctx context.Context, objects store.Objects, c *ledger.Change, r *resource.Resource, rec *ledger.Instance) error {
+// CheckMovedFrom returns a *StaleError if the files of a Module no longer have the move to its resource r, or if the
+// old object of a move is no longer marked for deletion: both objects would then manage the same infrastructure.
+func CheckMovedFrom(ctx context.Context, objects store.Objects, c *ledger.Change, r *resource.Resource,
+	rec *ledger.Instance) error {
 	if !rec.Living() && v1alpha1.InModule(r.Ref.Name) && moveTo(r) != c.PreviousAddress {
 		return Stale(v1alpha1.StaleObjectChanged, "the resource no longer moves from %s", c.PreviousAddress)
 	}
@@ -35,7 +36,8 @@ func CheckMovedFrom(ctx context.Context, objects store.Objects, c *ledger.Change
 	case err != nil:
 		return err
 	case obj.GetDeletionTimestamp() == nil:
-		return Stale(v1alpha1.StaleUndeleted, "the deletion of %s was taken back after the plan was made", c.PreviousAddress)
+		return Stale(v1alpha1.StaleUndeleted, "the deletion of %s was taken back after the plan was made",
+			c.PreviousAddress)
 	}
 	return nil
 }
@@ -47,10 +49,11 @@ type Verification struct {
 	// Blocked lists the changes that lifecycle.preventDestroy forbids. Stale lists those whose preconditions no longer
 	// hold.
 	Blocked, Stale []Obstacle
-	// Dependants is the number of other changes that depend on one of these. Remaining is the number of changes that can
-	// be applied without them.
+	// Dependants is the number of other changes that depend on one of these. Remaining is the number of changes that
+	// can be applied without them.
 	Dependants, Left int
-	// Out has the indexes of the changes that a partial approval leaves out: the blocked and stale ones, and their dependants.
+	// Out has the indexes of the changes that a partial approval leaves out: the blocked and stale ones, and their
+	// dependants.
 	Out []int32
 	// Rights yields the rights that an approver needs for the remaining changes; nil for none.
 	Rights iter.Seq2[store.Right, error]
@@ -160,7 +163,8 @@ func FindStale(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *St
 }
 
 // verifyAll is FindStale, and also returns the verifier with the rights that it found.
-func verifyAll(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *Stored) (*verifier, []*StaleError, error) {
+func verifyAll(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan,
+	w *Stored) (*verifier, []*StaleError, error) {
 	known := map[lang.Address]cty.Value{}
 	for _, i := range w.refreshed {
 		c, err := src.Ledger.Change(ctx, po.UID, i)
@@ -175,7 +179,8 @@ func verifyAll(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *St
 			known[addr] = value
 		}
 	}
-	v := &verifier{Sources: src, plan: po, groups: map[alike]bool{}, ownerRights: map[int32][]store.Right{}, configs: src.ProviderConfigs(ctx, po), actors: ActorsOf(src, po),
+	v := &verifier{Sources: src, plan: po, groups: map[alike]bool{}, ownerRights: map[int32][]store.Right{},
+		configs: src.ProviderConfigs(ctx, po), actors: ActorsOf(src, po),
 		terminating: sync.OnceValues(func() (bool, error) { return src.Configs.Terminating(ctx, po.Namespace) })}
 	v.scope = src.NewScope(po, po.Namespace, func(addr lang.Address) (cty.Value, bool) {
 		value, ok := known[addr]
@@ -190,9 +195,10 @@ func readUnchanged(c *ledger.Change) bool {
 	return unchanged(c) && (c.Mode == v1alpha1.ModeData || c.Mode == "" && c.Refreshed.Exists())
 }
 
-// refreshed returns the address and the value that the apply will record for a data source, or for an unchanged resource,
-// that planning read. ok is false if nothing remains to be recorded, or if the record has changed.
-func refreshed(ctx context.Context, src *scope.Sources, c *ledger.Change) (addr lang.Address, v cty.Value, ok bool, err error) {
+// refreshed returns the address and the value that the apply will record for a data source, or for an unchanged
+// resource, that planning read. ok is false if nothing remains to be recorded, or if the record has changed.
+func refreshed(ctx context.Context, src *scope.Sources,
+	c *ledger.Change) (addr lang.Address, v cty.Value, ok bool, err error) {
 	if !readUnchanged(c) {
 		return addr, v, false, nil
 	}
@@ -280,7 +286,8 @@ func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
 	}
 	records := c.Action == v1alpha1.ActionForget || c.Action == v1alpha1.ActionRead && c.Mode == ""
 	if err != nil || records && len(c.Preconditions.Arguments) == 0 {
-		return err // a change that only records something does not need the provider, unless it records what the provider found
+		// a change that only records something does not need the provider, unless it records what the provider found
+		return err
 	}
 	wanted := !r.Deleting && !v.plan.Spec.Destroy && c.Deposed == ""
 	config, err := v.verifyConfig(ctx, c, r, rec, wanted)
@@ -296,7 +303,8 @@ func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
 // verifyNamespace returns a *StaleError for a destroy or forget that was planned because of the namespace's deletion,
 // if that deletion was reverted. Such a change was planned before its object was marked.
 func (v *verifier) verifyNamespace(c *ledger.Change) error {
-	if c.Action != v1alpha1.ActionDelete && c.Action != v1alpha1.ActionForget || c.Preconditions.Deleting || v.plan.Spec.Destroy || v.plan.Spec.RefreshOnly {
+	if c.Action != v1alpha1.ActionDelete && c.Action != v1alpha1.ActionForget || c.Preconditions.Deleting ||
+		v.plan.Spec.Destroy || v.plan.Spec.RefreshOnly {
 		return nil
 	}
 	terminating, err := v.terminating()
@@ -321,7 +329,8 @@ func CheckNamespace(c *ledger.Change, terminating func() (bool, error)) error {
 }
 
 // verifyDeposed checks the change of a deposed instance.
-func (v *verifier) verifyDeposed(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance) error {
+func (v *verifier) verifyDeposed(ctx context.Context, c *ledger.Change, r *resource.Resource,
+	rec *ledger.Instance) error {
 	old := rec.FindDeposed(c.Deposed)
 	switch {
 	case old == nil:
@@ -363,14 +372,16 @@ func (v *verifier) verifyConfigExists(ctx context.Context, name string) error {
 	}
 	cfg, err := v.Configs.Get(ctx, v.plan.Namespace, name)
 	if err == nil && cfg == nil {
-		err = Stale(v1alpha1.StaleProviderConfigChanged, "the ProviderConfig %q, which the resource was applied with, no longer exists", name)
+		err = Stale(v1alpha1.StaleProviderConfigChanged,
+			"the ProviderConfig %q, which the resource was applied with, no longer exists", name)
 	}
 	return err
 }
 
 // verifyConfig checks the ProviderConfig of a change and, for a replace, that of the old instance. It returns the
 // ProviderConfig of the change, or nil.
-func (v *verifier) verifyConfig(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance, wanted bool) (*scope.ProviderConfigRef, error) {
+func (v *verifier) verifyConfig(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance,
+	wanted bool) (*scope.ProviderConfigRef, error) {
 	fair.Lock(ctx, &v.mu)
 	found, err := v.configs.ForResource(r, rec, wanted)
 	v.mu.Unlock()
@@ -383,7 +394,8 @@ func (v *verifier) verifyConfig(ctx context.Context, c *ledger.Change, r *resour
 	}
 	switch {
 	case name == "" && c.ProviderConfig != "":
-		return nil, Stale(v1alpha1.StaleProviderConfigChanged, "the ProviderConfig %q, which the plan uses, no longer exists", c.ProviderConfig)
+		return nil, Stale(v1alpha1.StaleProviderConfigChanged,
+			"the ProviderConfig %q, which the plan uses, no longer exists", c.ProviderConfig)
 	case name != c.ProviderConfig:
 		return nil, CheckConfigName(c, name)
 	case found != nil && found.Comparable && c.ConfigVersion != "" && found.Version != c.ConfigVersion:
@@ -414,7 +426,8 @@ func (v *verifier) verifyReferred(ctx context.Context, c *ledger.Change, refs ma
 		case now == "":
 			return Stale(v1alpha1.StaleReferenceChanged, "%s, which it refers to, no longer exists", addr)
 		case now != planned:
-			return Stale(v1alpha1.StaleReferenceChanged, "%s, which it refers to, was changed after the plan was made", addr)
+			return Stale(v1alpha1.StaleReferenceChanged, "%s, which it refers to, was changed after the plan was made",
+				addr)
 		}
 	}
 	return nil
@@ -436,7 +449,8 @@ func Referred(all []lang.Reference, config *scope.ProviderConfigRef) map[lang.Ad
 
 // Each calls work for the changes that a tracker returns, at most width concurrently; see graph.Run. Each call needs a
 // slot of the processors, as the caller does. A panic of a call is its error.
-func Each(ctx context.Context, tracker graph.Source, width int, work func(ctx context.Context, i int) (ok bool, err error)) error {
+func Each(ctx context.Context, tracker graph.Source, width int,
+	work func(ctx context.Context, i int) (ok bool, err error)) error {
 	defer fair.Pause(ctx)()
 	return graph.Run(ctx, tracker, width, func(ctx context.Context, i int) (ok bool, err error) {
 		ctx, done, err := fair.TakeToo(ctx)

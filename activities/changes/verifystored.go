@@ -21,7 +21,8 @@ import (
 // maxRead is the maximum number of changes that storedAt reads at once.
 const maxRead = 200
 
-// alike identifies changes that are stale for the same reasons, as long as their own objects and records were not written.
+// alike identifies changes that are stale for the same reasons, as long as their own objects and records were not
+// written.
 type alike struct {
 	*Inputs
 	// config is the name in lifecycle.providerConfig, and recorded that of the recorded ProviderConfig.
@@ -99,8 +100,8 @@ func (v *verifier) groupOf(ctx context.Context, view *index.View, c *StoredChang
 	return group, known, nil
 }
 
-// comparable reports whether the rights to the change cover all objects of its kind, and none of the values that it refers to
-// was written since the plan was made.
+// comparable reports whether the rights to the change cover all objects of its kind, and none of the values that it
+// refers to was written since the plan was made.
 func (v *verifier) comparable(ctx context.Context, view *index.View, c *StoredChange) (bool, error) {
 	var referred map[string]string
 	if c.inputs.Referred != "" {
@@ -127,14 +128,15 @@ func (v *verifier) comparable(ctx context.Context, view *index.View, c *StoredCh
 
 // verifyEach verifies changes with the given indexes, which ascend, and notes why they are stale.
 func (v *verifier) verifyEach(ctx context.Context, indexes []int, why []*StaleError) error {
-	return eachStored(ctx, storedAt(ctx, v.Ledger, v.plan.UID, indexes), func(ctx context.Context, c *ledger.Change) error {
-		err := v.verify(ctx, c)
-		if stale, ok := errors.AsType[*StaleError](err); ok {
-			why[c.Index] = stale
-			return nil
-		}
-		return err
-	})
+	return eachStored(ctx, storedAt(ctx, v.Ledger, v.plan.UID, indexes),
+		func(ctx context.Context, c *ledger.Change) error {
+			err := v.verify(ctx, c)
+			if stale, ok := errors.AsType[*StaleError](err); ok {
+				why[c.Index] = stale
+				return nil
+			}
+			return err
+		})
 }
 
 // storedAt returns the changes of a plan with the given indexes, which ascend. It reads adjacent ones at once.

@@ -29,7 +29,8 @@ import (
 // return store.ErrGone if there is no object with the UID.
 type Objects interface {
 	Notification(ctx context.Context, namespace, name string, uid types.UID) (*v1alpha1.Notification, error)
-	UpdateNotification(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.NotificationStatus)) error
+	UpdateNotification(ctx context.Context, namespace, name string, uid types.UID,
+		change func(*v1alpha1.NotificationStatus)) error
 	Plan(ctx context.Context, namespace, name string, uid types.UID) (*v1alpha1.Plan, error)
 	Stack(ctx context.Context, namespace, name string, uid types.UID) (*v1alpha1.Stack, error)
 }
@@ -80,8 +81,8 @@ type problem struct {
 
 func (p *problem) Error() string { return p.text }
 
-// Deliver makes one attempt to send a message. It returns an error if the receiver did not accept the message: a final one
-// if another attempt does not help.
+// Deliver makes one attempt to send a message. It returns an error if the receiver did not accept the message: a final
+// one if another attempt does not help.
 func (n *Notifier) Deliver(ctx context.Context, d workflows.Delivery) (workflows.Delivered, error) {
 	obj, err := n.Objects.Notification(ctx, d.Namespace, d.Name, types.UID(d.UID))
 	if errors.Is(err, store.ErrGone) {
@@ -109,16 +110,18 @@ func (n *Notifier) Deliver(ctx context.Context, d workflows.Delivery) (workflows
 	}
 	n.Metrics.Notification(string(obj.Spec.Webhook.Format), metrics.NotificationDelivered)
 	// Another attempt would send the message again, so an error of this write is only logged.
-	n.writeStatus(context.WithoutCancel(ctx), obj, d, func(s *v1alpha1.NotificationStatus, last *v1alpha1.NotificationMessage) {
-		last.Attempts, last.Code, last.DeliveredAt = d.Attempt, int32(code), new(metav1.Now())
-		s.Delivered++
-		condition.Ready(&s.Conditions, obj.Generation, v1alpha1.ReasonDelivered, messageDelivered)
-	})
+	n.writeStatus(context.WithoutCancel(ctx), obj, d,
+		func(s *v1alpha1.NotificationStatus, last *v1alpha1.NotificationMessage) {
+			last.Attempts, last.Code, last.DeliveredAt = d.Attempt, int32(code), new(metav1.Now())
+			s.Delivered++
+			condition.Ready(&s.Conditions, obj.Generation, v1alpha1.ReasonDelivered, messageDelivered)
+		})
 	return workflows.Delivered{Sent: true}, nil
 }
 
 // message returns the message of a delivery. It returns nil if the transition of the object is no longer current.
-func (n *Notifier) message(ctx context.Context, obj *v1alpha1.Notification, d workflows.Delivery) (*notification.Message, error) {
+func (n *Notifier) message(ctx context.Context, obj *v1alpha1.Notification,
+	d workflows.Delivery) (*notification.Message, error) {
 	t := d.Transition
 	if t == nil {
 		return new(notification.AboutLeftOut(d.ID, d.Namespace, d.At, d.LeftOut)), nil
@@ -177,7 +180,8 @@ func (n *Notifier) send(ctx context.Context, obj *v1alpha1.Notification, m notif
 func (n *Notifier) authorize(ctx context.Context, obj *v1alpha1.Notification) error {
 	author := obj.Status.Author
 	if author == nil {
-		return &problem{reason: v1alpha1.ReasonMissingRights, text: "the Notification has no author; write its spec again", permanent: true}
+		return &problem{reason: v1alpha1.ReasonMissingRights,
+			text: "the Notification has no author; write its spec again", permanent: true}
 	}
 	asker := store.Asker{Access: n.Access, Who: *author}
 	missing, err := asker.Missing(ctx, store.RightsOfNotification(obj))
@@ -186,13 +190,15 @@ func (n *Notifier) authorize(ctx context.Context, obj *v1alpha1.Notification) er
 	}
 	if len(missing) > 0 {
 		return &problem{reason: v1alpha1.ReasonMissingRights, permanent: true,
-			text: fmt.Sprintf("the user %q, who wrote the Notification, has no right to %s", author.Username, store.ListRights(missing))}
+			text: fmt.Sprintf("the user %q, who wrote the Notification, has no right to %s", author.Username,
+				store.ListRights(missing))}
 	}
 	return nil
 }
 
 // recordFailure notes a failed attempt, and returns the error of the activity.
-func (n *Notifier) recordFailure(ctx context.Context, obj *v1alpha1.Notification, d workflows.Delivery, id string, why *problem) error {
+func (n *Notifier) recordFailure(ctx context.Context, obj *v1alpha1.Notification, d workflows.Delivery, id string,
+	why *problem) error {
 	if why.permanent {
 		result := metrics.NotificationFailed
 		if why.reason == v1alpha1.ReasonMissingRights || why.code == 0 {
@@ -213,9 +219,11 @@ func (n *Notifier) recordFailure(ctx context.Context, obj *v1alpha1.Notification
 			return
 		}
 		condition.Reconciling(&s.Conditions, obj.Generation, v1alpha1.ReasonDeliveryRetrying,
-			fmt.Sprintf("Attempt %d to send a message failed, and the server tries again for up to %s: %s.", d.Attempt, workflows.DeliveryTimeout, why.text))
+			fmt.Sprintf("Attempt %d to send a message failed, and the server tries again for up to %s: %s.", d.Attempt,
+				workflows.DeliveryTimeout, why.text))
 	})
-	n.Logger.Warn("cannot send a message of a notification", "namespace", d.Namespace, "name", d.Name, "message", id, "attempt", d.Attempt, "reason", why.text)
+	n.Logger.Warn("cannot send a message of a notification", "namespace", d.Namespace, "name", d.Name, "message", id,
+		"attempt", d.Attempt, "reason", why.text)
 	if why.permanent {
 		return temporal.NewNonRetryableApplicationError(why.text, workflows.ErrorFinal, nil)
 	}
@@ -228,19 +236,22 @@ func (n *Notifier) GiveUp(ctx context.Context, d workflows.Delivery) error {
 	if err != nil {
 		return store.IgnoreGone(err)
 	}
-	return store.IgnoreGone(n.Objects.UpdateNotification(ctx, d.Namespace, d.Name, obj.UID, func(s *v1alpha1.NotificationStatus) {
-		s.Failed++
-		for _, c := range s.Conditions {
-			if c.Type == v1alpha1.ConditionReady && c.Reason == v1alpha1.ReasonDeliveryRetrying {
-				n.Metrics.Notification(string(obj.Spec.Webhook.Format), metrics.NotificationFailed)
-				condition.Stalled(&s.Conditions, obj.Generation, v1alpha1.ReasonDeliveryFailed, "The server gave up on a message. "+c.Message)
+	return store.IgnoreGone(n.Objects.UpdateNotification(ctx, d.Namespace, d.Name, obj.UID,
+		func(s *v1alpha1.NotificationStatus) {
+			s.Failed++
+			for _, c := range s.Conditions {
+				if c.Type == v1alpha1.ConditionReady && c.Reason == v1alpha1.ReasonDeliveryRetrying {
+					n.Metrics.Notification(string(obj.Spec.Webhook.Format), metrics.NotificationFailed)
+					condition.Stalled(&s.Conditions, obj.Generation, v1alpha1.ReasonDeliveryFailed,
+						"The server gave up on a message. "+c.Message)
+				}
 			}
-		}
-	}))
+		}))
 }
 
 // writeStatus writes the status of a Notification with its last message.
-func (n *Notifier) writeStatus(ctx context.Context, obj *v1alpha1.Notification, d workflows.Delivery, change func(*v1alpha1.NotificationStatus, *v1alpha1.NotificationMessage)) {
+func (n *Notifier) writeStatus(ctx context.Context, obj *v1alpha1.Notification, d workflows.Delivery,
+	change func(*v1alpha1.NotificationStatus, *v1alpha1.NotificationMessage)) {
 	err := n.Objects.UpdateNotification(ctx, d.Namespace, d.Name, obj.UID, func(s *v1alpha1.NotificationStatus) {
 		last := &v1alpha1.NotificationMessage{ID: d.ID}
 		if t := d.Transition; t != nil {
@@ -250,6 +261,7 @@ func (n *Notifier) writeStatus(ctx context.Context, obj *v1alpha1.Notification, 
 		s.Last = last
 	})
 	if err != nil && !errors.Is(err, store.ErrGone) {
-		n.Logger.Warn("cannot write the status of a notification", "namespace", d.Namespace, "name", d.Name, "error", err)
+		n.Logger.Warn("cannot write the status of a notification", "namespace", d.Namespace, "name", d.Name, "error",
+			err)
 	}
 }

@@ -101,7 +101,8 @@ func CheckSecrets(ctx context.Context, secrets Secrets, n *v1alpha1.Notification
 // false if it set none.
 func NoteSecrets(n *v1alpha1.Notification, reason, text string) (changed bool) {
 	ready := meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionReady)
-	noted := ready != nil && (ready.Reason == v1alpha1.ReasonSecretNotFound || ready.Reason == v1alpha1.ReasonSecretRefused)
+	noted := ready != nil && (ready.Reason == v1alpha1.ReasonSecretNotFound ||
+		ready.Reason == v1alpha1.ReasonSecretRefused)
 	switch {
 	case ready == nil, n.Spec.Suspend, ready.Status != metav1.ConditionTrue && !noted:
 		return false

@@ -21,8 +21,8 @@ import (
 	"github.com/hykube/hykube/internal/session"
 )
 
-// This file finds out who wrote the arguments of a provider, and whether another person approved them before. The writers then
-// contribute to no further create of the type.
+// This file finds out who wrote the arguments of a provider, and whether another person approved them before. The
+// writers then contribute to no further create of the type.
 
 // accounts knows the arguments of the ProviderConfigs of a plan. It evaluates each ProviderConfig once.
 type accounts struct {
@@ -39,18 +39,20 @@ type configAccount struct {
 	approved map[string]string
 }
 
-// approvedFor reports whether a person approved the account for a Terraform type. Values that rotate are approved for all types at once:
-// for this one, a person need only have approved all other arguments.
+// approvedFor reports whether a person approved the account for a Terraform type. Values that rotate are approved for
+// all types at once: for this one, a person need only have approved all other arguments.
 func (a *configAccount) approvedFor(typ string) bool {
 	lasting, _, known := strings.Cut(a.Digest, "/")
-	return known && strings.HasPrefix(a.approved[typ], lasting+"/") && slices.Contains(slices.Collect(maps.Values(a.approved)), a.Digest)
+	return known && strings.HasPrefix(a.approved[typ], lasting+"/") &&
+		slices.Contains(slices.Collect(maps.Values(a.approved)), a.Digest)
 }
 
 func newAccounts(w *writers, l *ledger.Ledger) *accounts {
 	return &accounts{writers: w, ledger: l, known: map[*scope.ProviderConfigRef]configAccount{}}
 }
 
-// of returns the account of a node with a ProviderConfig. changed is true if its resource is recorded with other arguments.
+// of returns the account of a node with a ProviderConfig. changed is true if its resource is recorded with other
+// arguments.
 func (a *accounts) of(n *node) (account ledger.Account, changed bool) {
 	fair.Lock(a.writers.ctx, &a.mu)
 	known, ok := a.known[n.config]
@@ -64,8 +66,8 @@ func (a *accounts) of(n *node) (account ledger.Account, changed bool) {
 	return account, n.record.HasOtherArguments(account.Arguments.Configuration)
 }
 
-// read evaluates the ProviderConfig of a node, and then reads the writers, so that a later write has a later writer. Arguments that
-// are not known now, or may not be read, are empty: the proposal then reports the reason.
+// read evaluates the ProviderConfig of a node, and then reads the writers, so that a later write has a later writer.
+// Arguments that are not known now, or may not be read, are empty: the proposal then reports the reason.
 func (a *accounts) read(n *node) (out configAccount) {
 	cfg := n.config.Cfg
 	args, err := a.writers.values.ArgumentsOf(a.writers.ctx, n.Resource, cfg.Name)
@@ -76,14 +78,16 @@ func (a *accounts) read(n *node) (out configAccount) {
 	}
 	out.Arguments = args
 	if out.approved, err = a.ledger.Accounts(a.writers.ctx, cfg); err != nil {
-		a.writers.logger.Warn("read the approved accounts of a ProviderConfig", "namespace", cfg.Namespace, "name", cfg.Name, "error", err)
+		a.writers.logger.Warn("read the approved accounts of a ProviderConfig", "namespace", cfg.Namespace, "name",
+			cfg.Name, "error", err)
 		return out
 	}
 	out.Digest = accountDigest(n.config.Version, args.Configuration, lasting, rotating)
 	return out
 }
 
-// written is a write of an argument. At is empty for an argument that rotates: its writers may put the approved value back.
+// written is a write of an argument. At is empty for an argument that rotates: its writers may put the approved value
+// back.
 type written struct {
 	By    v1alpha1.Identity
 	Wrote []string
@@ -99,9 +103,10 @@ func withoutGroups(who v1alpha1.Identity) v1alpha1.Identity {
 	return who
 }
 
-// accountDigest identifies the arguments of a provider with the version of its ProviderConfig and all their writes. So neither other
-// arguments, nor a later write of the same ones, have the same digest. An argument that rotates may choose an account, too, so its
-// value counts, in the part behind the slash. accountDigest returns "" if an argument, a writer or a time is unknown.
+// accountDigest identifies the arguments of a provider with the version of its ProviderConfig and all their writes. So
+// neither other arguments, nor a later write of the same ones, have the same digest. An argument that rotates may
+// choose an account, too, so its value counts, in the part behind the slash. accountDigest returns "" if an argument, a
+// writer or a time is unknown.
 func accountDigest(version string, arguments ledger.Configuration, lasting, rotating [][]v1alpha1.Contributor) string {
 	if version == "" || arguments.Arguments == "" {
 		return ""
@@ -136,9 +141,9 @@ func accountDigest(version string, arguments ledger.Configuration, lasting, rota
 	return last + "/" + rotate
 }
 
-// bindAccount compares the arguments of a provider with those that the survey found, or with those of the record of a resource that
-// was applied with them. If they differ, or are not known any more, because the plan changes what they refer to or a user wrote them
-// since the survey, their present writers contribute. rec is nil for an action.
+// bindAccount compares the arguments of a provider with those that the survey found, or with those of the record of a
+// resource that was applied with them. If they differ, or are not known any more, because the plan changes what they
+// refer to or a user wrote them since the survey, their present writers contribute. rec is nil for an action.
 func (pr *proposal) bindAccount(ctx context.Context, c *ledger.Change, p *session.Session, rec *ledger.Instance) {
 	now := ledger.Configuration(p.Digest)
 	a := c.Account
@@ -153,8 +158,8 @@ func (pr *proposal) bindAccount(ctx context.Context, c *ledger.Change, p *sessio
 	c.Account = &ledger.Account{Writers: writers}
 }
 
-// writersOf returns who wrote the arguments of a configured provider. It reads them after the provider was configured, so that whoever
-// wrote these values is among them, unless the plan is stale.
+// writersOf returns who wrote the arguments of a configured provider. It reads them after the provider was configured,
+// so that whoever wrote these values is among them, unless the plan is stale.
 func (pr *proposal) writersOf(ctx context.Context, p *session.Session) []v1alpha1.Contributor {
 	if p.Config == nil {
 		return nil

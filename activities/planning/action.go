@@ -70,7 +70,8 @@ func (pr *proposal) planAction(ctx context.Context, c *ledger.Change, r *resourc
 	if err != nil {
 		return cty.NilVal, err
 	}
-	action := &instance.Action{Name: r.Address.Type, Schema: r.Schema, Provider: configured.ProviderServer, Deferral: true}
+	action := &instance.Action{Name: r.Address.Type, Schema: r.Schema, Provider: configured.ProviderServer,
+		Deferral: true}
 	diags, err := action.Plan(ctx, config)
 	if err != nil {
 		return cty.NilVal, err

@@ -19,15 +19,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// This file lets a plan of recorded objects follow from the speculative plan that its user saw. Both put the same questions to the
-// providers, so the second one takes over the answers. Everything else is planned anew from the recorded objects: the selection,
-// the rights, the contributors, the rules of imports and the preconditions. A question that differs in any way is asked.
+// This file lets a plan of recorded objects follow from the speculative plan that its user saw. Both put the same
+// questions to the providers, so the second one takes over the answers. Everything else is planned anew from the
+// recorded objects: the selection, the rights, the contributors, the rules of imports and the preconditions. A question
+// that differs in any way is asked.
 
 // shownFor is the maximum age of a plan whose answers another plan takes over.
 const shownFor = time.Hour
 
-// shownTo returns the UID of the plan in spec.shown. It returns "" if there is none with answers for this plan: the plan is gone,
-// too old, not speculative, or another user made it.
+// shownTo returns the UID of the plan in spec.shown. It returns "" if there is none with answers for this plan: the
+// plan is gone, too old, not speculative, or another user made it.
 func (a *Planner) shownTo(ctx context.Context, po *v1alpha1.Plan) (types.UID, error) {
 	if po.Spec.Shown == nil || po.Spec.Speculative {
 		return "", nil
@@ -56,9 +57,10 @@ type answers struct {
 	kept bool
 }
 
-// withAnswers returns the context for the calls to a provider about a change. It returns ctx itself if the plan neither keeps nor
-// recalls answers.
-func (pr *proposal) withAnswers(ctx context.Context, c *ledger.Change, r *resource.Resource, l *session.Session) context.Context {
+// withAnswers returns the context for the calls to a provider about a change. It returns ctx itself if the plan neither
+// keeps nor recalls answers.
+func (pr *proposal) withAnswers(ctx context.Context, c *ledger.Change, r *resource.Resource,
+	l *session.Session) context.Context {
 	if !pr.plan.Spec.Speculative && pr.shown == "" {
 		return ctx
 	}

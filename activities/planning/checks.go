@@ -9,8 +9,8 @@ import (
 	"github.com/hykube/hykube/internal/diag"
 )
 
-// check evaluates the check blocks of the Modules with the planned values, and writes what does not hold to the Plan. As in Terraform,
-// a destroy evaluates none.
+// check evaluates the check blocks of the Modules with the planned values, and writes what does not hold to the Plan.
+// As in Terraform, a destroy evaluates none.
 func (pr *proposal) check(ctx context.Context) error {
 	if pr.plan.Spec.Destroy {
 		return nil
@@ -30,11 +30,12 @@ func (pr *proposal) check(ctx context.Context) error {
 	if len(failed)+len(pr.plan.Status.Checks) == 0 {
 		return nil
 	}
-	return pr.Plans.UpdateStatus(ctx, pr.plan.Namespace, pr.plan.Name, pr.plan.UID, func(s *v1alpha1.PlanStatus) { s.Checks = diag.Limit(failed) })
+	return pr.Plans.UpdateStatus(ctx, pr.plan.Namespace, pr.plan.Name, pr.plan.UID,
+		func(s *v1alpha1.PlanStatus) { s.Checks = diag.Limit(failed) })
 }
 
-// checkedModules returns the names of the Modules whose check blocks the plan evaluates. If the plan selects resources, these are the
-// Modules that a target names, and those of which the plan changes a resource.
+// checkedModules returns the names of the Modules whose check blocks the plan evaluates. If the plan selects resources,
+// these are the Modules that a target names, and those of which the plan changes a resource.
 func (pr *proposal) checkedModules(ctx context.Context) ([]string, error) {
 	names, err := pr.Index.CheckedModules(ctx, pr.plan.Namespace)
 	if err != nil {

@@ -65,7 +65,8 @@ func (s *survey) resolveProviderConfig(n *node, c lang.Catalog) {
 		switch {
 		case ok && s.nodes[i].movedTo != "":
 			s.diags = append(s.diags, set.Problem(ref, "Reference to a resource that was moved",
-				fmt.Sprintf("The ProviderConfig %q refers to %s, which moves to %s. Refer to %s instead.", set.Cfg.Name, ref.Address, s.nodes[i].movedTo, s.nodes[i].movedTo)))
+				fmt.Sprintf("The ProviderConfig %q refers to %s, which moves to %s. Refer to %s instead.", set.Cfg.Name,
+					ref.Address, s.nodes[i].movedTo, s.nodes[i].movedTo)))
 		case ok && s.nodes[i].Deleting && s.leftFiles(s.nodes[i].Ref):
 			s.diags = append(s.diags, set.Problem(ref, "Reference to a resource that is no longer in the files",
 				fmt.Sprintf("The ProviderConfig %q refers to %s, which is no longer in the files and would be deleted. %s uses this ProviderConfig. Put the resource back into the files, or remove the reference.",
@@ -73,7 +74,8 @@ func (s *survey) resolveProviderConfig(n *node, c lang.Catalog) {
 		case ok && s.nodes[i].Deleting:
 			s.diags = append(s.diags, set.Problem(ref, "Reference to a resource that is being deleted",
 				fmt.Sprintf("The ProviderConfig %q refers to %s, which is marked for deletion. %s uses this ProviderConfig. Remove the reference, or take the deletion back: kubectl hykube undelete %s/%s -n %s.",
-					set.Cfg.Name, ref.Address, n.Address, s.nodes[i].Ref.Kind, s.nodes[i].Ref.Name, s.nodes[i].Ref.Namespace)))
+					set.Cfg.Name, ref.Address, n.Address, s.nodes[i].Ref.Kind, s.nodes[i].Ref.Name,
+					s.nodes[i].Ref.Namespace)))
 		}
 	}
 }

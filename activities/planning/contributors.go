@@ -26,8 +26,8 @@ import (
 // This file finds the contributors of a change: the users who wrote what it follows from, since the resource was last
 // applied.
 
-// writers reads who wrote what no plan of the namespace changes: ResourceSets, ConfigMaps and Secrets, and the values of other
-// namespaces. It reads each object that is no resource once.
+// writers reads who wrote what no plan of the namespace changes: ResourceSets, ConfigMaps and Secrets, and the values
+// of other namespaces. It reads each object that is no resource once.
 type writers struct {
 	ctx     context.Context //nolint:containedctx // the survey has no other
 	configs store.Configs
@@ -63,7 +63,8 @@ func (w *writers) read(of store.Written) store.Writers {
 	}
 	read, found, err := w.configs.Writers(w.ctx, of)
 	if err != nil {
-		w.logger.Warn("read who wrote an object", "kind", of.Kind, "namespace", of.Namespace, "name", of.Name, "error", err)
+		w.logger.Warn("read who wrote an object", "kind", of.Kind, "namespace", of.Namespace, "name", of.Name, "error",
+			err)
 	}
 	if err != nil || !found {
 		read = store.Writers{List: []v1alpha1.Contributor{{More: true}}}
@@ -80,8 +81,9 @@ func (w *writers) ofKey(of store.Written, key string) []v1alpha1.Contributor {
 	return contributor.Named(contributor.WritersOf(w.read(of).List, key), of.String())
 }
 
-// ofInstance returns the writers of an instance: of the ResourceSet, and of the key in the ConfigMap that it comes from; or of the
-// Module, and of the ConfigMap with its files. The text does not name that key, so that instances with the same writers share them.
+// ofInstance returns the writers of an instance: of the ResourceSet, and of the key in the ConfigMap that it comes
+// from; or of the Module, and of the ConfigMap with its files. The text does not name that key, so that instances with
+// the same writers share them.
 func (w *writers) ofInstance(ref v1alpha1.ObjectReference) []v1alpha1.Contributor {
 	set := ownerOf(ref)
 	read := w.read(set)
@@ -107,8 +109,8 @@ func ownerOf(ref v1alpha1.ObjectReference) store.Written {
 	return store.Written{Kind: v1alpha1.OwnerKind(ref.Name), Namespace: ref.Namespace, Name: ref.Set}
 }
 
-// ofLabels returns the users who wrote the labels of an instance's ResourceSet. A stack or a plan may select the instance because
-// of them.
+// ofLabels returns the users who wrote the labels of an instance's ResourceSet. A stack or a plan may select the
+// instance because of them.
 func (w *writers) ofLabels(ref v1alpha1.ObjectReference) []v1alpha1.Contributor {
 	set := ownerOf(ref)
 	return contributor.Named(contributor.WritersOf(w.read(set).List, v1alpha1.WroteLabels), set.String())
@@ -133,7 +135,8 @@ func (s *survey) contributors(n *node) []v1alpha1.Contributor {
 	case n.Deleting || n.Impure || !n.record.Exists() || n.record.Object.Generation != n.Ref.Generation:
 		// The generation of an instance is a hash of what the set and its ConfigMap say about it.
 		list := s.writers.ofInstance(n.Ref)
-		if n.record.Exists() && n.Lifecycle.Import == nil { // an import that the instance had was applied, or has no effect any more
+		// an import that the instance had was applied, or has no effect any more
+		if n.record.Exists() && n.Lifecycle.Import == nil {
 			set := store.Written{Kind: "ResourceSet", Namespace: n.Ref.Namespace, Name: n.Ref.Set}
 			list = contributor.Remove(list, set.String()+": "+contributor.WroteImports)
 		}
@@ -148,13 +151,14 @@ func (s *survey) contributors(n *node) []v1alpha1.Contributor {
 		}
 	}
 	lists = append(lists, s.externalContributors(n)...)
-	// What a change keeps of a user's writes is bounded, and the arguments of the provider may be taken back; so they come last.
+	// What a change keeps of a user's writes is bounded, and the arguments of the provider may be taken back; so they
+	// come last.
 	return contributor.Merge(append(lists, s.configWriters(n))...)
 }
 
-// configWriters returns the writers of the arguments of a node's provider, and sets the node's account. There are none if a plan
-// applied the resource with these arguments, or if a person who is none of the writers approved them for the type. Other arguments
-// than those of the record may reach another resource, so their writers always contribute.
+// configWriters returns the writers of the arguments of a node's provider, and sets the node's account. There are none
+// if a plan applied the resource with these arguments, or if a person who is none of the writers approved them for the
+// type. Other arguments than those of the record may reach another resource, so their writers always contribute.
 func (s *survey) configWriters(n *node) []v1alpha1.Contributor {
 	if n.config == nil {
 		return nil
@@ -178,8 +182,9 @@ func (n *node) appliedVersion() string {
 	return cmp.Or(n.record.Applied.Version, n.record.DependencyVersions[changes.VersionOfConfig(n.config.Cfg.Name)])
 }
 
-// appliedVersions returns the versions of the dependencies with which a plan applied a node or, for an instance of a set without
-// infrastructure, another instance of the set, perhaps a destroyed one: they have the same template. It returns nil if no plan did.
+// appliedVersions returns the versions of the dependencies with which a plan applied a node or, for an instance of a
+// set without infrastructure, another instance of the set, perhaps a destroyed one: they have the same template. It
+// returns nil if no plan did.
 func (s *survey) appliedVersions(n *node) map[string]string {
 	if n.record.Living() {
 		return n.record.DependencyVersions
@@ -197,8 +202,9 @@ func (s *survey) appliedVersions(n *node) map[string]string {
 // maxSiblings is the maximum number of instances of a set among which appliedSibling looks for an applied one.
 const maxSiblings = 16
 
-// appliedSibling returns the versions of the dependencies with which a plan applied one of the first instances of a set, or else the one
-// that was destroyed last; nil if it finds none. ref is any instance of the set. What a plan found to need no change was not applied.
+// appliedSibling returns the versions of the dependencies with which a plan applied one of the first instances of a
+// set, or else the one that was destroyed last; nil if it finds none. ref is any instance of the set. What a plan found
+// to need no change was not applied.
 func (w *writers) appliedSibling(set *resourceset.Set, ref v1alpha1.ObjectReference) map[string]string {
 	fair.Lock(w.ctx, &w.mu)
 	defer w.mu.Unlock()
@@ -221,16 +227,17 @@ func (w *writers) appliedSibling(set *resourceset.Set, ref v1alpha1.ObjectRefere
 	}
 	kept, err := w.values.Ledger.AppliedVersions(w.ctx, ref)
 	if err != nil {
-		w.logger.Warn("read with what a destroyed instance was applied", "namespace", ref.Namespace, "name", ref.Name, "error", err)
+		w.logger.Warn("read with what a destroyed instance was applied", "namespace", ref.Namespace, "name", ref.Name,
+			"error", err)
 		return nil
 	}
 	w.siblings[of] = kept
 	return kept
 }
 
-// externalContributors returns the writers of what a node depends on and no plan changes, apart from its ProviderConfig: ConfigMaps
-// and Secrets, and the objects and ProviderConfigs of data sources and ephemeral resources. It omits what has the version that a plan
-// has applied to the node, or to another instance of its set.
+// externalContributors returns the writers of what a node depends on and no plan changes, apart from its
+// ProviderConfig: ConfigMaps and Secrets, and the objects and ProviderConfigs of data sources and ephemeral resources.
+// It omits what has the version that a plan has applied to the node, or to another instance of its set.
 func (s *survey) externalContributors(n *node) (lists [][]v1alpha1.Contributor) {
 	if !n.wanted {
 		return nil
@@ -260,15 +267,17 @@ func (s *survey) externalContributors(n *node) (lists [][]v1alpha1.Contributor) 
 			lists = append(lists, s.writers.ofReferences(d.References)...)
 			lists = append(lists, s.writers.ofValues(d.References, time.Time{})...)
 		}
-		if c := d.config; c != nil && c != n.config && (differs(changes.VersionOfConfig(c.Cfg.Name), c.Version) || !c.VersionKnown) {
+		if c := d.config; c != nil && c != n.config && (differs(changes.VersionOfConfig(c.Cfg.Name), c.Version) ||
+			!c.VersionKnown) {
 			lists = append(lists, s.writers.ofConfig(c.Cfg, c.References)...)
 		}
 	}
 	return lists
 }
 
-// keyWriters returns the users who wrote that the sets to which a node refers as a whole have other keys than in applied, the
-// result of appliedVersions. A plan reads the keys as they are written, also if it does not change the instances.
+// keyWriters returns the users who wrote that the sets to which a node refers as a whole have other keys than in
+// applied, the result of appliedVersions. A plan reads the keys as they are written, also if it does not change the
+// instances.
 func (s *survey) keyWriters(n *node, applied map[string]string) (lists [][]v1alpha1.Contributor) {
 	for _, addr := range n.wholeSets {
 		set := s.setAt(addr)
@@ -296,8 +305,8 @@ func (s *survey) keyWriters(n *node, applied map[string]string) (lists [][]v1alp
 	return lists
 }
 
-// valueWriters returns the users who caused the recorded values of the namespace that a node refers to, if their versions differ from
-// the applied ones: an earlier plan has changed them, and nobody has approved what follows.
+// valueWriters returns the users who caused the recorded values of the namespace that a node refers to, if their
+// versions differ from the applied ones: an earlier plan has changed them, and nobody has approved what follows.
 func (s *survey) valueWriters(n *node, differs func(name, version string) bool) (lists [][]v1alpha1.Contributor) {
 	for _, ref := range n.values() {
 		i, ok := s.byAddr[ref.Address]
@@ -305,7 +314,8 @@ func (s *survey) valueWriters(n *node, differs func(name, version string) bool) 
 			continue
 		}
 		rec := s.nodes[i].record
-		if version := rec.VersionOf(ref.Attribute); version != "" && differs(valueVersion(ref.Address, ref.Attribute), version) {
+		if version := rec.VersionOf(ref.Attribute); version != "" && differs(valueVersion(ref.Address, ref.Attribute),
+			version) {
 			list := since(contributor.WritersOf(rec.Writers, ref.Attribute), n.begins())
 			lists = append(lists, contributor.Named(list, ref.Address.String()))
 		}
@@ -315,11 +325,12 @@ func (s *survey) valueWriters(n *node, differs func(name, version string) bool) 
 
 // since returns the contributors who wrote after a time, and those whose time is unknown.
 func since(list []v1alpha1.Contributor, at time.Time) []v1alpha1.Contributor {
-	return slices.DeleteFunc(slices.Clone(list), func(c v1alpha1.Contributor) bool { return !c.At.IsZero() && c.At.Time.Before(at) })
+	return slices.DeleteFunc(slices.Clone(list),
+		func(c v1alpha1.Contributor) bool { return !c.At.IsZero() && c.At.Time.Before(at) })
 }
 
-// begins returns when the object of a node was made if it has no infrastructure yet; zero otherwise. Who makes an object takes
-// the values of other namespaces as they are then.
+// begins returns when the object of a node was made if it has no infrastructure yet; zero otherwise. Who makes an
+// object takes the values of other namespaces as they are then.
 func (n *node) begins() time.Time {
 	if n.record.Living() || n.movedFrom != nil {
 		return time.Time{}
@@ -333,10 +344,12 @@ func (w *writers) ofConfig(cfg *v1alpha1.ProviderConfig, refs []lang.Reference) 
 	return append(lasting, rotating...)
 }
 
-// ofArguments returns the writers of a ProviderConfig, and of what it reads, apart from the values of arguments that rotate. Those
-// who wrote these values are in rotating.
-func (w *writers) ofArguments(cfg *v1alpha1.ProviderConfig, refs []lang.Reference) (lasting, rotating [][]v1alpha1.Contributor) {
-	lasting = append(append(w.ofReferences(refs), w.ofValues(refs, time.Time{})...), contributor.Named(cfg.Status.Contributors, fmt.Sprintf("ProviderConfig %s", cfg.Name)))
+// ofArguments returns the writers of a ProviderConfig, and of what it reads, apart from the values of arguments that
+// rotate. Those who wrote these values are in rotating.
+func (w *writers) ofArguments(cfg *v1alpha1.ProviderConfig,
+	refs []lang.Reference) (lasting, rotating [][]v1alpha1.Contributor) {
+	lasting = append(append(w.ofReferences(refs), w.ofValues(refs, time.Time{})...),
+		contributor.Named(cfg.Status.Contributors, fmt.Sprintf("ProviderConfig %s", cfg.Name)))
 	for _, ref := range cfg.Spec.SecretRefs {
 		list := w.ofKey(store.Written{Kind: "Secret", Namespace: cfg.Namespace, Name: ref.Name}, ref.Key)
 		if ref.Rotates {
@@ -358,12 +371,14 @@ func (w *writers) ofReferences(refs []lang.Reference) (lists [][]v1alpha1.Contri
 		if ref.Stored() && ref.Type == lang.TypeSecret {
 			kind = "Secret"
 		}
-		lists = append(lists, w.ofKey(store.Written{Kind: kind, Namespace: ref.Namespace, Name: ref.Name}, ref.Attribute))
+		lists = append(lists, w.ofKey(store.Written{Kind: kind, Namespace: ref.Namespace, Name: ref.Name},
+			ref.Attribute))
 	}
 	return lists
 }
 
-// ofValues returns the users who caused the values of other namespaces, and of outputs of Modules, among references since a time.
+// ofValues returns the users who caused the values of other namespaces, and of outputs of Modules, among references
+// since a time.
 func (w *writers) ofValues(refs []lang.Reference, begins time.Time) (lists [][]v1alpha1.Contributor) {
 	for _, ref := range refs {
 		if ref.Namespace == "" && !ref.IsModuleOutput() || ref.Stored() {

@@ -10,8 +10,8 @@ import (
 	"github.com/hykube/hykube/internal/shell"
 )
 
-// afterFailedCreate returns a warning for a create if an earlier one of the object failed and may nevertheless have made the
-// resource. failed is the object's status.failedCreate. replaces is true if the object has a resource.
+// afterFailedCreate returns a warning for a create if an earlier one of the object failed and may nevertheless have
+// made the resource. failed is the object's status.failedCreate. replaces is true if the object has a resource.
 func afterFailedCreate(r *resource.Resource, failed string, replaces bool) diag.Diagnostics {
 	if failed == "" {
 		return nil
@@ -22,7 +22,8 @@ func afterFailedCreate(r *resource.Resource, failed string, replaces bool) diag.
 	if replaces { // an import is refused while the object has another resource
 		d.Detail += "delete it there."
 	} else {
-		d.Detail += fmt.Sprintf("discard this plan, and import the resource: kubectl hykube import %s ID -n %s.", shell.Word(r.Ref.Kind+"/"+r.Ref.Name), r.Ref.Namespace)
+		d.Detail += fmt.Sprintf("discard this plan, and import the resource: kubectl hykube import %s ID -n %s.",
+			shell.Word(r.Ref.Kind+"/"+r.Ref.Name), r.Ref.Namespace)
 	}
 	d.Severity = v1alpha1.SeverityWarning
 	return diag.Diagnostics{d}

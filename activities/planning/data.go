@@ -38,8 +38,8 @@ func (pr *proposal) planDataSource(ctx context.Context, c *ledger.Change, r *res
 	return &expected{recorded: recorded, prior: recorded, planned: v}, err
 }
 
-// readOrPlanData reads a data source, or plans to read it during the apply. It returns the value, which may be partly unknown.
-// The value is recorded when the plan is published.
+// readOrPlanData reads a data source, or plans to read it during the apply. It returns the value, which may be partly
+// unknown. The value is recorded when the plan is published.
 func (pr *proposal) readOrPlanData(ctx context.Context, c *ledger.Change, r *resource.Resource) (cty.Value, error) {
 	c.ProviderConfig = "" // an earlier attempt may have set it
 	if r.Deleting || pr.plan.Spec.Destroy {
@@ -103,17 +103,20 @@ func (pr *proposal) readOrPlanData(ctx context.Context, c *ledger.Change, r *res
 func (pr *proposal) describeData(c *ledger.Change, r *resource.Resource, v cty.Value, later string) error {
 	if later != "" {
 		before := instance.State{Value: cty.NullVal(r.Schema.Block.ImpliedType())}
-		return describeChange(c, r.Schema.Block, before, &instance.Planned{Action: v1alpha1.ActionRead, Value: v, Reason: later})
+		return describeChange(c, r.Schema.Block, before,
+			&instance.Planned{Action: v1alpha1.ActionRead, Value: v, Reason: later})
 	}
 	if _, err := changes.DataState(pr.Ledger, c, r, v); err != nil {
 		return err
 	}
-	return describeChange(c, r.Schema.Block, instance.State{Value: v}, &instance.Planned{Action: v1alpha1.ActionNoOp, Value: v})
+	return describeChange(c, r.Schema.Block, instance.State{Value: v},
+		&instance.Planned{Action: v1alpha1.ActionNoOp, Value: v})
 }
 
 // readData reads a data source. If reason is not empty, it only validates the arguments. later is the reason to read
 // during the apply: the given one, or that the provider deferred the read.
-func readData(ctx context.Context, source *instance.DataSource, config cty.Value, reason string) (v cty.Value, later string, diags diag.Diagnostics, err error) {
+func readData(ctx context.Context, source *instance.DataSource, config cty.Value,
+	reason string) (v cty.Value, later string, diags diag.Diagnostics, err error) {
 	if reason != "" {
 		diags, err = source.Validate(ctx, config)
 		return source.Unread(config), reason, diags, err
@@ -125,11 +128,12 @@ func readData(ctx context.Context, source *instance.DataSource, config cty.Value
 	return v, "", diags, err
 }
 
-// hasCurrentData reports whether the recorded value of a data source was read with the same arguments. A plan without refresh
-// then need not read it.
+// hasCurrentData reports whether the recorded value of a data source was read with the same arguments. A plan without
+// refresh then need not read it.
 func (pr *proposal) hasCurrentData(ctx context.Context, r *resource.Resource, config cty.Value) (bool, error) {
 	rec, err := pr.Ledger.Instance(ctx, r.Ref)
-	if err != nil || !rec.Exists() || rec.Object.Generation != r.Ref.Generation || rec.SchemaVersion != r.Schema.Version || !scope.Known(config) {
+	if err != nil || !rec.Exists() || rec.Object.Generation != r.Ref.Generation ||
+		rec.SchemaVersion != r.Schema.Version || !scope.Known(config) {
 		return false, err
 	}
 	v, err := instance.Recorded(&rec.State, r.Schema)
@@ -157,8 +161,8 @@ func (pr *proposal) keepData(ctx context.Context, c *ledger.Change, r *resource.
 // pending reports whether the plan changes a resource that the data source depends on, by a reference or by
 // lifecycle.dependsOn. A read now would return outdated data, even if all arguments are known:
 // https://developer.hashicorp.com/terraform/language/data-sources#data-resource-behavior As in Terraform, another data
-// source does not count. Indirect dependencies, and those through variables, local values and outputs of a Module, count only for
-// conditions, which their changes may make true.
+// source does not count. Indirect dependencies, and those through variables, local values and outputs of a Module,
+// count only for conditions, which their changes may make true.
 func (pr *proposal) pending(ctx context.Context, c *ledger.Change, r *resource.Resource) (bool, error) {
 	queue := slices.Clone(c.ReadAfter)
 	conditions := len(r.Lifecycle.Preconditions)+len(r.Lifecycle.Postconditions) > 0
@@ -187,8 +191,8 @@ func (pr *proposal) pending(ctx context.Context, c *ledger.Change, r *resource.R
 	return false, nil
 }
 
-// hasEffect reports whether a planned change affects infrastructure. Data sources have none, and neither has the record of
-// a resource that is gone or has drifted. It examines each change once.
+// hasEffect reports whether a planned change affects infrastructure. Data sources have none, and neither has the record
+// of a resource that is gone or has drifted. It examines each change once.
 func (pr *proposal) hasEffect(ctx context.Context, index int32) (bool, error) {
 	pr.mu.Lock()
 	effect, known := pr.effects[index]

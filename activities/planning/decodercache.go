@@ -14,13 +14,13 @@ const (
 	// keepDecoders is the time for which a worker keeps the resources of a survey. Propose follows at once, but may run
 	// on another worker.
 	keepDecoders = time.Minute
-	// maxParsed is the maximum number of resources of one survey that a worker keeps, besides the ephemeral ones. Propose
-	// parses the others again.
+	// maxParsed is the maximum number of resources of one survey that a worker keeps, besides the ephemeral ones.
+	// Propose parses the others again.
 	maxParsed = 1000
 )
 
-// decoderCache caches decoders by plan UID between a Survey and its Propose, so that each object is parsed only once. After
-// a restart it is empty, and Propose parses the objects again.
+// decoderCache caches decoders by plan UID between a Survey and its Propose, so that each object is parsed only once.
+// After a restart it is empty, and Propose parses the objects again.
 type decoderCache struct{ decoders sync.Map }
 
 // keep stores the parsed resources of a survey.

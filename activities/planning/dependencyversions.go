@@ -103,8 +103,8 @@ func objectVersion(addr lang.Address) string { return "Object/" + addr.String() 
 func providerVersion(name string) string { return "Provider/" + name }
 
 // findExternalVersions determines the versions of a node's dependencies that are not resources: its provider, its
-// ProviderConfig, which may be nil, and external references. The version of an ephemeral resource, and that of the object of a
-// data source, is that of its arguments.
+// ProviderConfig, which may be nil, and external references. The version of an ephemeral resource, and that of the
+// object of a data source, is that of its arguments.
 func (n *node) findExternalVersions(s *scope.ProviderConfigs, config *scope.ProviderConfigRef) {
 	if n.Mode == v1alpha1.ModeData {
 		outside, _ := s.ExternalVersion(n.References)

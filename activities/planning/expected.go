@@ -54,7 +54,8 @@ func (e *expected) differenceOf(attribute string) difference {
 	d, ok := e.differs[attribute]
 	if !ok {
 		planned := attributeOf(e.planned, attribute)
-		d = difference{!same(attributeOf(e.recorded, attribute), planned), !same(attributeOf(e.prior, attribute), planned)}
+		d = difference{!same(attributeOf(e.recorded, attribute), planned),
+			!same(attributeOf(e.prior, attribute), planned)}
 		if e.differs == nil {
 			e.differs = map[string]difference{}
 		}
@@ -70,7 +71,8 @@ func attributeOf(v cty.Value, name string) cty.Value {
 	return attribute(v, name)
 }
 
-// same reports whether two values are known and equal, and equally sensitive, from whichever objects their secrets come.
+// same reports whether two values are known and equal, and equally sensitive, from whichever objects their secrets
+// come.
 func same(a, b cty.Value) bool {
 	if a == cty.NilVal || b == cty.NilVal || !lang.WithoutOrigins(a).RawEquals(lang.WithoutOrigins(b)) {
 		return false
@@ -79,8 +81,8 @@ func same(a, b cty.Value) bool {
 	return a.IsWhollyKnown()
 }
 
-// releasing returns the changes of a plan in dependency order. It drops the result of each change after all changes that
-// depend on it were planned.
+// releasing returns the changes of a plan in dependency order. It drops the result of each change after all changes
+// that depend on it were planned.
 type releasing struct {
 	*graph.Tracker
 	pr *proposal

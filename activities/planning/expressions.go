@@ -26,7 +26,8 @@ const (
 )
 
 // noteExpressions notes the expressions whose values differ, and those that were rewritten since the last apply.
-func (pr *proposal) noteExpressions(c *ledger.Change, r *resource.Resource, rec *ledger.Instance, prior, planned cty.Value) error {
+func (pr *proposal) noteExpressions(c *ledger.Change, r *resource.Resource, rec *ledger.Instance, prior,
+	planned cty.Value) error {
 	for _, t := range r.Templates() {
 		rewritten := t.Rewritten(rec.Expressions)
 		if !rewritten && !differAt(prior, planned, t.Path) {
@@ -100,7 +101,8 @@ func writersOf(c *ledger.Change, t *resource.Template, rewritten bool) []string 
 	}
 	var by []v1alpha1.Contributor
 	for _, of := range c.Contributors {
-		if slices.ContainsFunc(of.Wrote, func(part string) bool { return wrote[part] || rewritten && strings.HasPrefix(part, set) }) {
+		if slices.ContainsFunc(of.Wrote,
+			func(part string) bool { return wrote[part] || rewritten && strings.HasPrefix(part, set) }) {
 			by = append(by, of)
 		}
 	}

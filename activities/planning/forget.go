@@ -21,20 +21,23 @@ import (
 // This file plans changes that remove records without destroying anything.
 
 // forget plans to remove the record of an instance. The reason is empty if only lifecycle.destroy says so.
-func (pr *proposal) forget(c *ledger.Change, r *resource.Resource, state *ledger.State, reason string) (*expected, error) {
+func (pr *proposal) forget(c *ledger.Change, r *resource.Resource, state *ledger.State,
+	reason string) (*expected, error) {
 	null := cty.NullVal(r.Schema.Block.ImpliedType())
 	prior := null
 	if v, err := instance.Recorded(state, r.Schema); err == nil { // it is only shown
 		prior = v
 	}
-	err := describeChange(c, r.Schema.Block, instance.State{Value: prior}, &instance.Planned{Action: v1alpha1.ActionForget, Value: null, Reason: reason})
+	err := describeChange(c, r.Schema.Block, instance.State{Value: prior},
+		&instance.Planned{Action: v1alpha1.ActionForget, Value: null, Reason: reason})
 	return &expected{recorded: prior, prior: prior, planned: null}, err
 }
 
 // notFound plans an instance that the provider does not find with other arguments than before. With the earlier ones,
 // the provider may still find it. A refresh-only plan, or one that removes the instance, forgets it. That needs the
 // right to delete and counts as a forget for policies. Any other plan fails, because it would create another instance.
-func (pr *proposal) notFound(c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State, wanted bool) (*expected, error) {
+func (pr *proposal) notFound(c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State,
+	wanted bool) (*expected, error) {
 	d := lang.Problem(r.Address, "", "Resource is not found with the new arguments", fmt.Sprintf(
 		"The arguments of the ProviderConfig of %s, or the Secrets that they come from, changed since Hykube last read the resource. With the new ones of %q the provider does not find it. With the earlier ones, the provider may still find it.",
 		r.Address, l.ConfigName()))
@@ -56,7 +59,8 @@ func (pr *proposal) forgetLost(c *ledger.Change, r *resource.Resource, rec *ledg
 		"At %s a create of %s started%s, and its outcome is unknown. This plan removes the record of it and destroys nothing. If the resource exists, "+
 			"nothing manages it afterwards. Search for it by name or tags, where %s creates resources. "+
 			"To remove it, delete it there. To keep it, discard this plan, %s, and then %s --adopt ID.",
-		rec.Intent.At.Format(time.RFC3339), r.Address, byPlan(rec.Intent), madeWith(rec, r), takeBack(r), changes.ResolveCommand(r.Ref)))
+		rec.Intent.At.Format(time.RFC3339), r.Address, byPlan(rec.Intent), madeWith(rec, r), takeBack(r),
+		changes.ResolveCommand(r.Ref)))
 	d.Severity = v1alpha1.SeverityWarning
 	c.Diagnostics = append(c.Diagnostics, d)
 	return pr.forget(c, r, &rec.State, plan.ReasonCreateUnknown)

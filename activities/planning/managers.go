@@ -23,9 +23,10 @@ type sharedID struct {
 // possible. A resource was removed outside of Hykube, and another object created one with the same ID. Or two objects
 // imported the same resource at once.
 //
-// If the provider returned the recorded values, the resource is still the recorded one. Then no object manages it, too, because of
-// an ID that is known to name several resources. Nor does one whose resources are only values.
-func (pr *proposal) warnOtherManagers(ctx context.Context, c *ledger.Change, r *resource.Resource, state *ledger.State, l *scope.Lease) error {
+// If the provider returned the recorded values, the resource is still the recorded one. Then no object manages it, too,
+// because of an ID that is known to name several resources. Nor does one whose resources are only values.
+func (pr *proposal) warnOtherManagers(ctx context.Context, c *ledger.Change, r *resource.Resource, state *ledger.State,
+	l *scope.Lease) error {
 	if query.ReachesNothing(r.Entry) {
 		return nil
 	}
@@ -36,7 +37,8 @@ func (pr *proposal) warnOtherManagers(ctx context.Context, c *ledger.Change, r *
 	}
 	var other *query.Owner
 	sharing := query.NewSharing(state)
-	for own, err := range query.Owners(ctx, pr.Sources, r.Entry, state.IdentityText(), state.ID(), func(v1alpha1.ObjectReference) bool { return false }) {
+	for own, err := range query.Owners(ctx, pr.Sources, r.Entry, state.IdentityText(), state.ID(),
+		func(v1alpha1.ObjectReference) bool { return false }) {
 		if err != nil {
 			return err
 		}
@@ -70,19 +72,22 @@ func (pr *proposal) warnOtherManagers(ctx context.Context, c *ledger.Change, r *
 }
 
 // managesToo reports whether an owner seems to manage the resource in a state, too.
-func (pr *proposal) managesToo(ctx context.Context, r *resource.Resource, state *ledger.State, own query.Owner, l *scope.Lease) (bool, error) {
+func (pr *proposal) managesToo(ctx context.Context, r *resource.Resource, state *ledger.State, own query.Owner,
+	l *scope.Lease) (bool, error) {
 	identity, here := state.IdentityText(), own.Object.Namespace == pr.plan.Namespace
 	switch {
 	case own.Object.UID == r.Ref.UID:
 		return false, nil
-	case !own.Is(r.Entry, r.Address.Type), own.OtherIdentity(identity), !own.HasExactly(identity, state.ID()), own.NamedOtherwise(r.Entry, state):
+	case !own.Is(r.Entry, r.Address.Type), own.OtherIdentity(identity), !own.HasExactly(identity, state.ID()),
+		own.NamedOtherwise(r.Entry, state):
 		return false, nil
 	case here && own.Config == state.ProviderConfig, state.Configuration.Same(own.Configuration):
 		return true, nil
 	case here, r.Lifecycle.Import == nil:
 		return false, nil
 	}
-	return query.SameAccount(ctx, pr.Sources, r.Entry, pr.plan.Namespace, l.ConfigName(), own.Object.Namespace, own.Config)
+	return query.SameAccount(ctx, pr.Sources, r.Entry, pr.plan.Namespace, l.ConfigName(), own.Object.Namespace,
+		own.Config)
 }
 
 // sharedIDs holds the IDs that are known to name several resources.

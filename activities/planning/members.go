@@ -85,7 +85,8 @@ func (m *members) expand(roots []int) []int {
 	for _, i := range roots {
 		edges[i].Changed = true
 	}
-	return withoutExcluded(m.spec, reach(m.spec, edges, roots), edges, append(m.slots(m.targets.excluded), m.waiting()...))
+	return withoutExcluded(m.spec, reach(m.spec, edges, roots), edges,
+		append(m.slots(m.targets.excluded), m.waiting()...))
 }
 
 // reach returns the roots with their dependencies or, for a destroy, with their dependants. The roots are marked as
@@ -204,10 +205,12 @@ func (m *members) referrers(visits func(lang.Address) bool) map[lang.Address][]l
 	}
 	var from []int
 	for i, n := range m.Nodes {
-		if n.Object == nil || m.member[i] || !m.wanted(i) || n.Object.Mode != v1alpha1.ModeManaged || !m.record(i).Living {
+		if n.Object == nil || m.member[i] || !m.wanted(i) || n.Object.Mode != v1alpha1.ModeManaged ||
+			!m.record(i).Living {
 			continue
 		}
-		if slices.ContainsFunc(n.Object.References, func(r index.Reference) bool { _, is := visited[r.Slot]; return is }) {
+		if slices.ContainsFunc(n.Object.References,
+			func(r index.Reference) bool { _, is := visited[r.Slot]; return is }) {
 			from = append(from, i)
 		}
 	}

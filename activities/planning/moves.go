@@ -95,7 +95,8 @@ func (o *outline) pairWritten(i int) {
 		if o.spec.Speculative { // a plan in between would destroy the infrastructure of the old object
 			remedy = fmt.Sprintf("First record %s with lifecycle.moved (kubectl apply -f FILE), then delete the old object", addr)
 		}
-		fail("Moved object still exists", "lifecycle.moved of %s names %s, which is not marked for deletion. Two objects cannot manage one resource. %s (kubectl delete %s -n %s --wait=false), and run this same command again.",
+		fail("Moved object still exists",
+			"lifecycle.moved of %s names %s, which is not marked for deletion. Two objects cannot manage one resource. %s (kubectl delete %s -n %s --wait=false), and run this same command again.",
 			addr, former, remedy, shell.Word(old.Kind.Kind+"/"+old.Name), o.namespace)
 	default:
 		if _, taken := o.moves.to[from]; taken {
@@ -145,7 +146,8 @@ func (r renames) noteGone(k int, n *node) {
 
 // noteMade notes a node, with its index, if the plan may create it.
 func (r renames) noteMade(k int, n *node) {
-	if n.wanted && n.Mode == v1alpha1.ModeManaged && !n.record.Living() && n.record.Intent == nil && n.Lifecycle.Moved == nil && n.Lifecycle.Import == nil {
+	if n.wanted && n.Mode == v1alpha1.ModeManaged && !n.record.Living() && n.record.Intent == nil &&
+		n.Lifecycle.Moved == nil && n.Lifecycle.Import == nil {
 		r.note(n, func(a *alike) { a.made, a.madeCount = k, a.madeCount+1 })
 	}
 }

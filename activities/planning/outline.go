@@ -207,7 +207,8 @@ func (o *outline) withDependencies(slots []int) []int {
 	}
 	for k := 0; k < len(queue); k++ {
 		i := queue[k]
-		if mode := o.Nodes[i].Object.Mode; k >= len(slots) && mode != v1alpha1.ModeEphemeral && mode != v1alpha1.ModeData {
+		if mode := o.Nodes[i].Object.Mode; k >= len(slots) && mode != v1alpha1.ModeEphemeral &&
+			mode != v1alpha1.ModeData {
 			continue
 		}
 		needs := slices.Concat(o.dependencies(i), o.requires(i))
@@ -303,5 +304,6 @@ func compareInstances(a, b *index.Object) int {
 	case a.Instance.Leaving != b.Instance.Leaving && a.Instance.Set == b.Instance.Set:
 		return -1
 	}
-	return cmp.Or(strings.Compare(a.Instance.Set, b.Instance.Set), strings.Compare(a.Type, b.Type), v1alpha1.CompareNames(a.Name, b.Name))
+	return cmp.Or(strings.Compare(a.Instance.Set, b.Instance.Set), strings.Compare(a.Type, b.Type),
+		v1alpha1.CompareNames(a.Name, b.Name))
 }

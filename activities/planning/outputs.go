@@ -24,8 +24,8 @@ const (
 	// maxOutputs is the maximum number of outputs of a Plan, and maxOutputBytes that of bytes in their values.
 	maxOutputs     = 100
 	maxOutputBytes = 64 << 10
-	// maxOutputChanges is the maximum number of changes of a plan whose outputs are evaluated, and maxBehind that of resources behind
-	// one output.
+	// maxOutputChanges is the maximum number of changes of a plan whose outputs are evaluated, and maxBehind that of
+	// resources behind one output.
 	maxOutputChanges = 10_000
 	maxBehind        = 1_000
 )
@@ -38,9 +38,10 @@ func (t *totals) noteOutput(c *ledger.Change) {
 	}
 }
 
-// outputs returns the outputs that the changes of a plan change, of the Modules with such changes, sorted. planned has the indexes of
-// the changes. Those that cannot be evaluated are left out: who refers to them gets the reason.
-func (a *Planner) outputs(ctx context.Context, po *v1alpha1.Plan, planned map[lang.Address]int32) (out []v1alpha1.PlanOutput, err error) {
+// outputs returns the outputs that the changes of a plan change, of the Modules with such changes, sorted. planned has
+// the indexes of the changes. Those that cannot be evaluated are left out: who refers to them gets the reason.
+func (a *Planner) outputs(ctx context.Context, po *v1alpha1.Plan,
+	planned map[lang.Address]int32) (out []v1alpha1.PlanOutput, err error) {
 	names, touched := map[string]bool{}, map[lang.Address]bool{}
 	for addr := range planned {
 		set, _, _ := addr.Set()
@@ -54,7 +55,8 @@ func (a *Planner) outputs(ctx context.Context, po *v1alpha1.Plan, planned map[la
 	}
 	var failed error
 	module := modulesIn(ctx, a.Sources, po.Namespace, &failed)
-	before := a.ScopeOf(po.Status.RequestedBy, po.Namespace, func(lang.Address) (cty.Value, bool) { return cty.NilVal, false })
+	before := a.ScopeOf(po.Status.RequestedBy, po.Namespace,
+		func(lang.Address) (cty.Value, bool) { return cty.NilVal, false })
 	after := a.ScopeOf(po.Status.RequestedBy, po.Namespace, func(addr lang.Address) (cty.Value, bool) {
 		i, ok := planned[addr]
 		if !ok {
@@ -80,7 +82,8 @@ func (a *Planner) outputs(ctx context.Context, po *v1alpha1.Plan, planned map[la
 		for _, output := range slices.Sorted(maps.Keys(m.Outputs)) {
 			addr := lang.OutputOf("", name, output)
 			behind := resourceset.Behind(addr, module)
-			if !slices.ContainsFunc(behind, func(a lang.Address) bool { return touched[a] }) || resourcesBehind(behind, module) > maxBehind {
+			if !slices.ContainsFunc(behind, func(a lang.Address) bool { return touched[a] }) ||
+				resourcesBehind(behind, module) > maxBehind {
 				continue
 			}
 			now, found, err := after.Value(ctx, addr)
@@ -135,7 +138,8 @@ func (a *Planner) plannedAt(ctx context.Context, plan types.UID, i int32, addr l
 	return lang.MarkSensitive(of.Block, v), nil
 }
 
-// outputChange returns what a plan says about an output, given its values; nil if they are equal. size counts the bytes of all values.
+// outputChange returns what a plan says about an output, given its values; nil if they are equal. size counts the bytes
+// of all values.
 func outputChange(before, after cty.Value, size *int) *v1alpha1.PlanOutput {
 	o := &v1alpha1.PlanOutput{Sensitive: before.ContainsMarked() || after.ContainsMarked()}
 	before, _ = before.UnmarkDeep()

@@ -61,7 +61,8 @@ func (a *Planner) withOverlay(ctx context.Context, po *v1alpha1.Plan) (*Planner,
 	}
 	view := *a
 	sources := *a.Sources
-	sources.Objects, sources.Sets, sources.Configs, sources.Ledger = o, o, configsOverlay{o}, a.Ledger.Speculative(po.UID)
+	sources.Objects, sources.Sets, sources.Configs, sources.Ledger = o, o, configsOverlay{o},
+		a.Ledger.Speculative(po.UID)
 	view.Sources = &sources
 	return &view, nil
 }
@@ -138,7 +139,8 @@ func (o *overlay) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstr
 	if v1alpha1.IsVirtualName(ref.Name) {
 		return o.instance(ctx, ref)
 	}
-	doc := o.documents[objectKey{kschema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group, ref.Kind, ref.Namespace, ref.Name}]
+	doc := o.documents[objectKey{kschema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group, ref.Kind, ref.Namespace,
+		ref.Name}]
 	switch {
 	case doc == nil:
 		return o.objects.Get(ctx, ref)
@@ -159,7 +161,8 @@ func (a *Planner) leftFiles(ref v1alpha1.ObjectReference) bool {
 	if !ok {
 		return false
 	}
-	doc := o.documents[objectKey{kschema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group, ref.Kind, ref.Namespace, ref.Name}]
+	doc := o.documents[objectKey{kschema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group, ref.Kind, ref.Namespace,
+		ref.Name}]
 	if ref.Set != "" {
 		doc = o.find(v1alpha1.GroupName, v1alpha1.OwnerKind(ref.Name), ref.Namespace, ref.Set)
 	}
@@ -170,12 +173,14 @@ func (a *Planner) leftFiles(ref v1alpha1.ObjectReference) bool {
 func (o *overlay) Plural(ref v1alpha1.ObjectReference) (string, error) { return o.objects.Plural(ref) }
 
 // UpdateStatus implements store.Objects. It writes nothing.
-func (*overlay) UpdateStatus(context.Context, v1alpha1.ObjectReference, *unstructured.Unstructured, func(*unstructured.Unstructured) map[string]any) error {
+func (*overlay) UpdateStatus(context.Context, v1alpha1.ObjectReference, *unstructured.Unstructured,
+	func(*unstructured.Unstructured) map[string]any) error {
 	return nil
 }
 
 // NewInstanceStatus implements store.Objects. No speculative plan is applied.
-func (*overlay) NewInstanceStatus(context.Context, *unstructured.Unstructured, func(*unstructured.Unstructured) map[string]any) (*store.InstanceStatus, error) {
+func (*overlay) NewInstanceStatus(context.Context, *unstructured.Unstructured,
+	func(*unstructured.Unstructured) map[string]any) (*store.InstanceStatus, error) {
 	return nil, nil
 }
 
@@ -216,11 +221,12 @@ func (o configsOverlay) Get(ctx context.Context, namespace, name string) (*v1alp
 	return cfg, o.authorizeConfig(cfg)
 }
 
-// authorizeConfig rejects a ProviderConfig that depends on documents which the plan's creator has no right to record. The
-// provider would send credentials to the hosts in them.
+// authorizeConfig rejects a ProviderConfig that depends on documents which the plan's creator has no right to record.
+// The provider would send credentials to the hosts in them.
 func (o configsOverlay) authorizeConfig(cfg *v1alpha1.ProviderConfig) error {
 	refuse := func(what string) error {
-		return workflows.Final(&scope.ForbiddenError{Text: fmt.Sprintf("the ProviderConfig %q refers to %s, which the files change, but the requester of the plan may not write it; record that change first, or ask for the verb \"patch\" on it", cfg.Name, what)})
+		return workflows.Final(&scope.ForbiddenError{Text: fmt.Sprintf(
+			"the ProviderConfig %q refers to %s, which the files change, but the requester of the plan may not write it; record that change first, or ask for the verb \"patch\" on it", cfg.Name, what)})
 	}
 	for _, ref := range cfg.Spec.SecretRefs {
 		if doc := o.find("", "Secret", cfg.Namespace, ref.Name); doc != nil && doc.foreign {
@@ -326,7 +332,8 @@ func (o configsOverlay) ConfigMap(ctx context.Context, namespace, name string) (
 func (o configsOverlay) ConfigMapNames(ctx context.Context, namespace string) ([]string, error) {
 	names, err := o.configs.ConfigMapNames(ctx, namespace)
 	for at, doc := range o.documents {
-		if at.group == "" && at.kind == "ConfigMap" && at.namespace == namespace && !doc.gone && !slices.Contains(names, at.name) {
+		if at.group == "" && at.kind == "ConfigMap" && at.namespace == namespace && !doc.gone && !slices.Contains(names,
+			at.name) {
 			names = append(names, at.name)
 		}
 	}

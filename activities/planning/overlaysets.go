@@ -24,8 +24,8 @@ const (
 	kindConfigMap = "ConfigMap"
 )
 
-// expand expands the ResourceSets and the Modules of the documents, and those of a namespace that read a ConfigMap of the
-// documents.
+// expand expands the ResourceSets and the Modules of the documents, and those of a namespace that read a ConfigMap of
+// the documents.
 func (o *overlay) expand(ctx context.Context, x *index.Index, namespace string) error {
 	for _, doc := range o.order {
 		at := objectKeyOf(doc.object)
@@ -117,7 +117,8 @@ func (o *overlay) expandRecordedSets(ctx context.Context, x *index.Index, namesp
 		return err
 	}
 	for _, s := range recorded {
-		if _, replaced := o.sets[s.UID]; replaced || s.Source == "" || o.find("", kindConfigMap, namespace, s.Source) == nil {
+		if _, replaced := o.sets[s.UID]; replaced || s.Source == "" ||
+			o.find("", kindConfigMap, namespace, s.Source) == nil {
 			continue
 		}
 		data, err := o.source(ctx, namespace, s.Source)
@@ -164,7 +165,8 @@ func (o *overlay) Set(ctx context.Context, ref v1alpha1.ObjectReference) (*resou
 // own returns the ResourceSet or the block of the overlay whose template has a kind and a name; nil without one.
 func (o *overlay) own(ref v1alpha1.ObjectReference) *resourceset.Set {
 	is := func(s *resourceset.Set) bool {
-		return s != nil && s.Namespace == ref.Namespace && s.APIVersion == ref.APIVersion && s.Kind == ref.Kind && s.Template == ref.Name
+		return s != nil && s.Namespace == ref.Namespace && s.APIVersion == ref.APIVersion && s.Kind == ref.Kind &&
+			s.Template == ref.Name
 	}
 	for _, s := range o.sets {
 		if is(s) {
@@ -253,8 +255,9 @@ func (o *overlay) instance(ctx context.Context, ref v1alpha1.ObjectReference) (*
 func (o *overlay) leaving(recorded *unstructured.Unstructured) *unstructured.Unstructured {
 	_, set, uid, _ := resourceset.InstanceOf(recorded)
 	ref := v1alpha1.ObjectReference{
-		APIVersion: recorded.GetAPIVersion(), Kind: recorded.GetKind(), Namespace: recorded.GetNamespace(), Name: recorded.GetName(),
-		UID: recorded.GetUID(), Generation: recorded.GetGeneration(), Set: set, SetUID: uid,
+		APIVersion: recorded.GetAPIVersion(), Kind: recorded.GetKind(), Namespace: recorded.GetNamespace(),
+		Name: recorded.GetName(),
+		UID:  recorded.GetUID(), Generation: recorded.GetGeneration(), Set: set, SetUID: uid,
 	}
 	of := o.sets[uid]
 	if m := o.modules[uid]; m != nil && m.Module != nil {

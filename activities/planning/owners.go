@@ -34,8 +34,9 @@ func (pr *proposal) checkOwned(ctx context.Context, c *ledger.Change, r *resourc
 	if other != "" {
 		both := []string{c.Address, other}
 		slices.Sort(both)
-		return &diag.Failure{Operation: "import", Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "lifecycle.import", "Resource is imported twice",
-			fmt.Sprintf("%s and %s import the same resource. Each plan would undo the other's changes: remove lifecycle.import from one of the objects, or delete one.", both[0], both[1]))}}
+		return &diag.Failure{Operation: "import",
+			Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "lifecycle.import", "Resource is imported twice",
+				fmt.Sprintf("%s and %s import the same resource. Each plan would undo the other's changes: remove lifecycle.import from one of the objects, or delete one.", both[0], both[1]))}}
 	}
 	others, err := changes.OtherOwners(ctx, pr.Sources, c, r.Entry, c.Refreshed)
 	if err != nil {
@@ -58,26 +59,32 @@ func (pr *proposal) checkOwned(ctx context.Context, c *ledger.Change, r *resourc
 	return nil
 }
 
-// checkDeposed returns an error for an import of a deposed instance of the object itself. The instance would become the current one,
-// and be destroyed as a deposed one. It happens after a create of unknown outcome, when a user takes the old ID for the new one.
-func (pr *proposal) checkDeposed(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance) error {
+// checkDeposed returns an error for an import of a deposed instance of the object itself. The instance would become the
+// current one, and be destroyed as a deposed one. It happens after a create of unknown outcome, when a user takes the
+// old ID for the new one.
+func (pr *proposal) checkDeposed(ctx context.Context, c *ledger.Change, r *resource.Resource,
+	rec *ledger.Instance) error {
 	if query.ReachesNothing(r.Entry) {
 		return nil
 	}
 	identity, id := c.Refreshed.IdentityText(), c.Refreshed.ID()
 	for i := range rec.Deposed {
 		own := query.OwnerOf(rec.Object, r.Entry, &rec.Deposed[i].State)
-		if !own.Is(r.Entry, c.Type) || !own.Has(identity, id) || own.OtherIdentity(identity) || own.NamedOtherwise(r.Entry, c.Refreshed) {
+		if !own.Is(r.Entry, c.Type) || !own.Has(identity, id) || own.OtherIdentity(identity) ||
+			own.NamedOtherwise(r.Entry, c.Refreshed) {
 			continue
 		}
-		same, err := query.SameAccount(ctx, pr.Sources, r.Entry, r.Ref.Namespace, c.ProviderConfig, r.Ref.Namespace, own.Config)
+		same, err := query.SameAccount(ctx, pr.Sources, r.Entry, r.Ref.Namespace, c.ProviderConfig, r.Ref.Namespace,
+			own.Config)
 		if err != nil {
 			return err
 		}
 		if same {
-			return &diag.Failure{Operation: "import", Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "lifecycle.import", "Resource to import is a deposed object",
-				fmt.Sprintf("The resource is the deposed object %s of %s, the old one of a replacement, and this plan would destroy it. Import the resource that the replacement created, which has another ID.\n",
-					rec.Deposed[i].Key, r.Address)+createInstead(r, rec.Intent != nil))}}
+			return &diag.Failure{Operation: "import",
+				Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "lifecycle.import",
+					"Resource to import is a deposed object",
+					fmt.Sprintf("The resource is the deposed object %s of %s, the old one of a replacement, and this plan would destroy it. Import the resource that the replacement created, which has another ID.\n",
+						rec.Deposed[i].Key, r.Address)+createInstead(r, rec.Intent != nil))}}
 		}
 	}
 	return nil
@@ -85,7 +92,8 @@ func (pr *proposal) checkDeposed(ctx context.Context, c *ledger.Change, r *resou
 
 // checkImport returns the error for an import of a resource that another object manages. If the resource may be another
 // one, and the plan's requester has the right that the import needs, it only adds a warning.
-func (pr *proposal) checkImport(ctx context.Context, c *ledger.Change, r *resource.Resource, other changes.OtherOwner) error {
+func (pr *proposal) checkImport(ctx context.Context, c *ledger.Change, r *resource.Resource,
+	other changes.OtherOwner) error {
 	who, permitted, err := pr.describeOther(ctx, other)
 	if err != nil {
 		return err
@@ -150,7 +158,8 @@ func (pr *proposal) warnOnce(c *ledger.Change, d v1alpha1.Diagnostic) {
 // checkReconfigured must be called before the provider reads a recorded state. If the provider has other arguments than
 // before, the ID may now be that of another object's resource. The plan's requester then needs the right to update that
 // object.
-func (pr *proposal) checkReconfigured(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State) error {
+func (pr *proposal) checkReconfigured(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease,
+	state *ledger.State) error {
 	c.Reconfigured, c.Configuration = state.Exists() && l.Reconfigured(state), ledger.Configuration(l.Digest)
 	if !c.Reconfigured {
 		return nil
@@ -159,12 +168,14 @@ func (pr *proposal) checkReconfigured(ctx context.Context, c *ledger.Change, r *
 	if err != nil {
 		return err
 	}
-	return pr.checkMayBelong(ctx, c, r, others, "%s manages a resource with the same ID or identity. The arguments of the ProviderConfig of %[2]s, or the Secrets that they come from, changed since Hykube last saw the resource. So the provider may now reach that of the other object.")
+	return pr.checkMayBelong(ctx, c, r, others,
+		"%s manages a resource with the same ID or identity. The arguments of the ProviderConfig of %[2]s, or the Secrets that they come from, changed since Hykube last saw the resource. So the provider may now reach that of the other object.")
 }
 
-// checkMayBelong returns an error if the plan's requester may not update one of the objects to which a resource may belong.
-// Otherwise it warns. format has the object and the address of the resource.
-func (pr *proposal) checkMayBelong(ctx context.Context, c *ledger.Change, r *resource.Resource, others []changes.OtherOwner, format string) error {
+// checkMayBelong returns an error if the plan's requester may not update one of the objects to which a resource may
+// belong. Otherwise it warns. format has the object and the address of the resource.
+func (pr *proposal) checkMayBelong(ctx context.Context, c *ledger.Change, r *resource.Resource,
+	others []changes.OtherOwner, format string) error {
 	for _, other := range others {
 		c.Configuration, c.OtherOwner = ledger.Configuration{}, true
 		who, permitted, err := pr.describeOther(ctx, other)
@@ -192,7 +203,8 @@ func (pr *proposal) checkRead(ctx context.Context, c *ledger.Change, r *resource
 	if err != nil {
 		return err
 	}
-	err = pr.checkMayBelong(ctx, c, r, creators, "%s may have created the resource that now has the ID of %[2]s: its create is running, or has an unknown outcome. The arguments of the ProviderConfig of %[2]s, or the Secrets that they come from, changed since Hykube last read the resource. The resource differs from the recorded one.")
+	err = pr.checkMayBelong(ctx, c, r, creators,
+		"%s may have created the resource that now has the ID of %[2]s: its create is running, or has an unknown outcome. The arguments of the ProviderConfig of %[2]s, or the Secrets that they come from, changed since Hykube last read the resource. The resource differs from the recorded one.")
 	if err != nil {
 		c.Read, c.Refreshed, c.Drift, c.Recorded, c.RecordedSensitive = false, nil, nil, nil, nil
 	}
@@ -214,7 +226,8 @@ func restoreArguments(d v1alpha1.Diagnostic) v1alpha1.Diagnostic {
 
 // describeOther returns a text that names another owner for the plan's requester. permitted is true if the requester
 // has the right that the change needs because of that owner.
-func (pr *proposal) describeOther(ctx context.Context, other changes.OtherOwner) (who string, permitted bool, err error) {
+func (pr *proposal) describeOther(ctx context.Context,
+	other changes.OtherOwner) (who string, permitted bool, err error) {
 	if who, err = pr.describeOwner(ctx, other.Owner); err != nil || other.Right == nil {
 		return who, false, err
 	}
@@ -279,7 +292,8 @@ func importKey(c *ledger.Change) string {
 // add adds a change. It keeps only the values that the comparison of two imports reads.
 func (i imports) add(c *ledger.Change) {
 	if key := importKey(c); key != "" {
-		own := query.Owner{Type: c.Type, Config: c.ProviderConfig, Configuration: c.Refreshed.Configuration, State: c.Refreshed.Naming()}
+		own := query.Owner{Type: c.Type, Config: c.ProviderConfig, Configuration: c.Refreshed.Configuration,
+			State: c.Refreshed.Naming()}
 		i[key] = append(i[key], importing{c.Address, c.Provider, own})
 	}
 }
@@ -288,10 +302,12 @@ func (i imports) add(c *ledger.Change) {
 func (pr *proposal) claim(ctx context.Context, c *ledger.Change, r *resource.Resource) (other string, err error) {
 	for _, has := range pr.imports[importKey(c)] {
 		own := has.owner
-		if has.address == c.Address || !pr.Catalog.SameSource(has.provider, c.Provider) || !own.Is(r.Entry, c.Type) || own.NamedOtherwise(r.Entry, c.Refreshed) {
+		if has.address == c.Address || !pr.Catalog.SameSource(has.provider, c.Provider) || !own.Is(r.Entry, c.Type) ||
+			own.NamedOtherwise(r.Entry, c.Refreshed) {
 			continue
 		}
-		same, err := query.SameAccount(ctx, pr.Sources, r.Entry, pr.plan.Namespace, c.ProviderConfig, pr.plan.Namespace, own.Config)
+		same, err := query.SameAccount(ctx, pr.Sources, r.Entry, pr.plan.Namespace, c.ProviderConfig, pr.plan.Namespace,
+			own.Config)
 		if err != nil || same {
 			return has.address, err
 		}

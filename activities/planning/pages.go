@@ -48,7 +48,8 @@ type pages struct {
 }
 
 func newPages(s *survey, t tolerance) *pages {
-	p := &pages{survey: s, tolerance: t, deposed: map[int32][]*ledger.Change{}, ephemerals: map[int]*resource.Resource{}}
+	p := &pages{survey: s, tolerance: t, deposed: map[int32][]*ledger.Change{},
+		ephemerals: map[int]*resource.Resource{}}
 	for i, is := range s.checked {
 		if is {
 			p.checked = append(p.checked, i)

@@ -25,8 +25,9 @@ func prevent(c *ledger.Change) {
 // prevented returns the diagnostic for a change that lifecycle.preventDestroy forbids.
 func prevented(addr string) v1alpha1.Diagnostic {
 	return v1alpha1.Diagnostic{
-		Severity: v1alpha1.SeverityError, Summary: "Instance cannot be destroyed", Address: addr, Attribute: "lifecycle.preventDestroy",
-		Detail: fmt.Sprintf("The plan would destroy %s, and its lifecycle.preventDestroy forbids that. Remove preventDestroy, or undo the change that forces the destroy.", addr),
+		Severity: v1alpha1.SeverityError, Summary: "Instance cannot be destroyed", Address: addr,
+		Attribute: "lifecycle.preventDestroy",
+		Detail:    fmt.Sprintf("The plan would destroy %s, and its lifecycle.preventDestroy forbids that. Remove preventDestroy, or undo the change that forces the destroy.", addr),
 	}
 }
 
@@ -36,7 +37,8 @@ func blockingReason(addr lang.Address, err error) (why string, d v1alpha1.Diagno
 	if de, ok := errors.AsType[*instance.DeferredError](err); ok {
 		return "the provider deferred it: " + de.Reason, v1alpha1.Diagnostic{
 			Severity: v1alpha1.SeverityWarning, Summary: "Provider deferred the change", Address: addr.String(),
-			Detail: fmt.Sprintf("The provider cannot plan %s yet (%s). Apply the rest, then make another plan.", addr, de.Reason),
+			Detail: fmt.Sprintf("The provider cannot plan %s yet (%s). Apply the rest, then make another plan.", addr,
+				de.Reason),
 		}, true
 	}
 	if be, ok := errors.AsType[*busyError](err); ok {
@@ -47,8 +49,9 @@ func blockingReason(addr lang.Address, err error) (why string, d v1alpha1.Diagno
 	}
 	if errors.Is(err, errObjectChanged) {
 		return "it changed while the plan was made", v1alpha1.Diagnostic{
-			Severity: v1alpha1.SeverityWarning, Summary: "Object changed while the plan was made", Address: addr.String(),
-			Detail: fmt.Sprintf("%s was changed after planning began. This plan leaves out the object and all that depend on it. Make another plan for them.", addr),
+			Severity: v1alpha1.SeverityWarning, Summary: "Object changed while the plan was made",
+			Address: addr.String(),
+			Detail:  fmt.Sprintf("%s was changed after planning began. This plan leaves out the object and all that depend on it. Make another plan for them.", addr),
 		}, true
 	}
 	if ee, ok := errors.AsType[*elsewhereError](err); ok {
@@ -73,7 +76,8 @@ func (e *busyError) Error() string {
 	if e.intent.Action == v1alpha1.ActionUpdate {
 		article = "an"
 	}
-	return fmt.Sprintf("%s %s started at %s", article, strings.ToLower(string(e.intent.Action)), e.intent.At.Format(time.RFC3339))
+	return fmt.Sprintf("%s %s started at %s", article, strings.ToLower(string(e.intent.Action)),
+		e.intent.At.Format(time.RFC3339))
 }
 
 // block takes a change out of the plan and records the reason.

@@ -99,7 +99,8 @@ func duplicates(view *index.View) (out diag.Diagnostics) {
 			first, second = second, first
 		}
 		out = append(out, lang.Problem(o.Address(), "", summaryAmbiguous, fmt.Sprintf(
-			"%s of the provider %q and of the provider %q have the same address. Rename one of the objects.", o.Address(), first, second)))
+			"%s of the provider %q and of the provider %q have the same address. Rename one of the objects.",
+			o.Address(), first, second)))
 	}
 	for _, addr := range view.Hiding() {
 		out = append(out, lang.Problem(addr, "", summaryAmbiguous, fmt.Sprintf(
@@ -108,7 +109,8 @@ func duplicates(view *index.View) (out diag.Diagnostics) {
 	for _, addr := range slices.SortedFunc(maps.Keys(view.Shared), lang.Address.Compare) {
 		names := view.Shared[addr]
 		out = append(out, lang.Problem(addr, "", summaryAmbiguous, fmt.Sprintf(
-			"The templates of the ResourceSets %q and %q have the same address. Rename one of them.", names[0], names[1])))
+			"The templates of the ResourceSets %q and %q have the same address. Rename one of them.", names[0],
+			names[1])))
 	}
 	return out
 }
@@ -154,7 +156,8 @@ func unknownInstances(kind string, problems map[string]string) (out diag.Diagnos
 	for _, name := range slices.Sorted(maps.Keys(problems)) {
 		d := v1alpha1.Diagnostic{
 			Severity: v1alpha1.SeverityError, Summary: fmt.Sprintf("Instances of a %s are not known", kind),
-			Detail: fmt.Sprintf("%s %q: %s. No plan of the namespace is possible %s.", kind, name, strings.TrimSuffix(problems[name], "."), rest)}
+			Detail: fmt.Sprintf("%s %q: %s. No plan of the namespace is possible %s.", kind, name,
+				strings.TrimSuffix(problems[name], "."), rest)}
 		if kind == kindModule { // the server withholds the text from readers of the plan who may not read the files
 			d.Address = v1alpha1.ModulePath("", name, nil)
 		}

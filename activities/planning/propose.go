@@ -72,7 +72,8 @@ func (a *Planner) Propose(ctx context.Context, in workflows.Propose) (result wor
 	case errors.Is(context.Cause(ctx), changes.ErrCancelled):
 		return workflows.Proposed{}, nil // Publish reports the cancel
 	case errors.Is(err, errObjectChanged):
-		return workflows.Proposed{}, temporal.NewNonRetryableApplicationError(err.Error(), workflows.ErrorObjectChanged, err)
+		return workflows.Proposed{}, temporal.NewNonRetryableApplicationError(err.Error(), workflows.ErrorObjectChanged,
+			err)
 	}
 	return workflows.Proposed{Errors: pr.errors}, err
 }
@@ -81,7 +82,8 @@ func (a *Planner) Propose(ctx context.Context, in workflows.Propose) (result wor
 type proposal struct {
 	*Planner
 	plan *v1alpha1.Plan
-	// The dependencies of a change are planned before it. worklist adds further changes; it is nil if the survey stored all.
+	// The dependencies of a change are planned before it. worklist adds further changes; it is nil if the survey stored
+	// all.
 	briefs
 	results
 	worklist *worklist
@@ -190,8 +192,8 @@ func (pr *proposal) planAll(ctx context.Context, whole bool) error {
 	return err
 }
 
-// width returns the maximum number of changes that are planned at once. A plan finds its changes while it is made, so all
-// installed providers count.
+// width returns the maximum number of changes that are planned at once. A plan finds its changes while it is made, so
+// all installed providers count.
 func (a *Planner) width() int {
 	if a.Catalog.TakesBatches(a.Catalog.Names()) {
 		return session.BatchWidth
@@ -326,8 +328,8 @@ func (pr *proposal) edit(ctx context.Context, i int, change func(*ledger.Change)
 	return pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
 }
 
-// warn adds a diagnostic that is about no particular change. It stores it in the first change, unless an earlier attempt
-// did.
+// warn adds a diagnostic that is about no particular change. It stores it in the first change, unless an earlier
+// attempt did.
 func (pr *proposal) warn(ctx context.Context, d v1alpha1.Diagnostic) error {
 	if len(pr.all) == 0 {
 		return nil
@@ -372,7 +374,8 @@ func (pr *proposal) resource(ctx context.Context, c *ledger.Change) (*resource.R
 	if err != nil {
 		return nil, err
 	}
-	if pr.worklist.isEdited(c) || r.Ref.Generation != c.Object.Generation || r.Deleting != c.Preconditions.Deleting || pr.plan.Spec.Destroy != c.Preconditions.Destroys {
+	if pr.worklist.isEdited(c) || r.Ref.Generation != c.Object.Generation || r.Deleting != c.Preconditions.Deleting ||
+		pr.plan.Spec.Destroy != c.Preconditions.Destroys {
 		return nil, fmt.Errorf("%s: %w", c.Address, errObjectChanged)
 	}
 	return r, nil
@@ -410,7 +413,8 @@ func describeChange(c *ledger.Change, block *schema.Block, prior instance.State,
 	c.Planned, c.PlannedPrivate, c.Validated = planned, p.Private, p.Validated
 	c.Action, c.ActionReason, c.State = p.Action, p.Reason, v1alpha1.ChangePending
 	c.Before, c.After, c.AfterUnknown = rendered.Before, rendered.After, rendered.AfterUnknown
-	c.BeforeSensitive, c.AfterSensitive, c.SecretsChanged = rendered.BeforeSensitive, rendered.AfterSensitive, rendered.SecretsChanged
+	c.BeforeSensitive, c.AfterSensitive, c.SecretsChanged = rendered.BeforeSensitive, rendered.AfterSensitive,
+		rendered.SecretsChanged
 	c.ReplacePaths = nil
 	if p.Action == v1alpha1.ActionReplace && len(p.Replace) > 0 {
 		if c.ReplacePaths, err = plan.RenderPaths(p.Replace); err != nil {

@@ -27,7 +27,8 @@ import (
 // planWithProvider plans a change with its provider and fills in the change.
 func (pr *proposal) planWithProvider(ctx context.Context, c *ledger.Change, r *resource.Resource) (*expected, error) {
 	// An earlier attempt may have set these.
-	c.Message, c.Diagnostics, c.Drift, c.Refreshed, c.Importing, c.Checks, c.Read, c.WaitsFor = "", nil, nil, nil, nil, false, false, nil
+	c.Message, c.Diagnostics, c.Drift, c.Refreshed, c.Importing, c.Checks, c.Read, c.WaitsFor = "", nil, nil, nil, nil,
+		false, false, nil
 	c.Prevented, c.Blocked, c.Reconfigured, c.Configuration, c.Final = false, "", false, ledger.Configuration{}, nil
 	c.AccountChanged = false
 	c.Recorded, c.RecordedSensitive, c.Unsettled, c.Preconditions.Arguments = nil, nil, nil, nil
@@ -86,8 +87,10 @@ func bind(c *ledger.Change, p *session.Session) {
 	c.Preconditions.Arguments[p.ConfigName()] = p.Arguments()
 }
 
-// bindRecorded binds a replace to the arguments with which the old instance is destroyed, if that has another ProviderConfig.
-func (pr *proposal) bindRecorded(ctx context.Context, c *ledger.Change, r *resource.Resource, state *ledger.State) error {
+// bindRecorded binds a replace to the arguments with which the old instance is destroyed, if that has another
+// ProviderConfig.
+func (pr *proposal) bindRecorded(ctx context.Context, c *ledger.Change, r *resource.Resource,
+	state *ledger.State) error {
 	name := state.ProviderConfig
 	if _, bound := c.Preconditions.Arguments[name]; bound || name == "" || c.Forget {
 		return nil
@@ -108,7 +111,8 @@ func (pr *proposal) bindRecorded(ctx context.Context, c *ledger.Change, r *resou
 // checkIntent handles an intent without a recorded outcome. It returns an error if the call may still be running, or if
 // the outcome of a create is unknown. lost is true if the plan must forget such a create, because its object or
 // the namespace of its set was deleted.
-func (pr *proposal) checkIntent(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance) (lost bool, err error) {
+func (pr *proposal) checkIntent(ctx context.Context, c *ledger.Change, r *resource.Resource,
+	rec *ledger.Instance) (lost bool, err error) {
 	abandoned, err := changes.IntentAbandoned(ctx, pr.Ledger, rec.Intent)
 	if err != nil {
 		return false, err
@@ -140,7 +144,8 @@ func importsLost(po *v1alpha1.Plan, r *resource.Resource) bool {
 }
 
 // planManaged plans the current instance of a resource or a deposed one. state is the recorded state of that instance.
-func (pr *proposal) planManaged(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance, state *ledger.State, wanted bool) (*expected, error) {
+func (pr *proposal) planManaged(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance,
+	state *ledger.State, wanted bool) (*expected, error) {
 	l, err := pr.scopeFor(wanted).Lease(ctx, r, state, wanted, session.SlotAndRate)
 	if err != nil {
 		return nil, err
@@ -210,12 +215,14 @@ func (pr *proposal) planManaged(ctx context.Context, c *ledger.Change, r *resour
 			return nil, err
 		}
 	}
-	e := &expected{recorded: lang.MarkSensitive(block, recorded.Value), prior: lang.MarkSensitive(block, prior.Value), planned: lang.MarkSensitive(block, p.Value)}
+	e := &expected{recorded: lang.MarkSensitive(block, recorded.Value), prior: lang.MarkSensitive(block, prior.Value),
+		planned: lang.MarkSensitive(block, p.Value)}
 	return e, describeChange(c, block, prior, p)
 }
 
 // planDestroy plans the destroy of an instance that exists.
-func (pr *proposal) planDestroy(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State, prior instance.State) (*instance.Planned, diag.Diagnostics, error) {
+func (pr *proposal) planDestroy(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease,
+	state *ledger.State, prior instance.State) (*instance.Planned, diag.Diagnostics, error) {
 	if r.Lifecycle.PreventDestroy && c.Deposed == "" {
 		prevent(c)
 	}
@@ -230,7 +237,8 @@ func (pr *proposal) planDestroy(ctx context.Context, c *ledger.Change, r *resour
 }
 
 // createWarnings returns the warnings about a planned create or replace, and sets c.FailedCreate.
-func createWarnings(c *ledger.Change, r *resource.Resource, action v1alpha1.Action, exists bool) (diags diag.Diagnostics) {
+func createWarnings(c *ledger.Change, r *resource.Resource, action v1alpha1.Action,
+	exists bool) (diags diag.Diagnostics) {
 	if action == v1alpha1.ActionCreate {
 		if r.Lifecycle.Moved != nil && c.Preconditions.From == nil && !moveApplied(r) {
 			diags = append(diags, nothingToMoveWarning(r))
@@ -247,7 +255,8 @@ func createWarnings(c *ledger.Change, r *resource.Resource, action v1alpha1.Acti
 }
 
 // planWanted plans a resource that should exist.
-func (pr *proposal) planWanted(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State, prior instance.State) (*instance.Planned, diag.Diagnostics, error) {
+func (pr *proposal) planWanted(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease,
+	state *ledger.State, prior instance.State) (*instance.Planned, diag.Diagnostics, error) {
 	v := &scope.Evaluator{Ctx: ctx, Scope: pr.scope.WrittenBy(c.Contributors)}
 	open, err := v.Holds(r, resource.Preconditions, cty.NilVal)
 	if err != nil {
@@ -327,8 +336,8 @@ func (pr *proposal) triggered(v *scope.Evaluator, r *resource.Resource) (bool, e
 	return false, v.Err
 }
 
-// partOf returns the part of a resource's value that an entry of lifecycle.replaceTriggeredBy names. It returns NilVal if
-// the value has no such part: a map without the key, a list without the index, or an argument that is not set.
+// partOf returns the part of a resource's value that an entry of lifecycle.replaceTriggeredBy names. It returns NilVal
+// if the value has no such part: a map without the key, a list without the index, or an argument that is not set.
 func partOf(value cty.Value, trigger *lang.Expression) cty.Value {
 	part, diags := trigger.Evaluate(func(lang.Address) (cty.Value, bool) { return value, true }, cty.NilVal)
 	if diag.HasErrors(diags) {

@@ -29,7 +29,8 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 		return publishedOf(po), a.dropDocuments(ctx, po)
 	}
 	if po.Status.Cancel != nil {
-		return workflows.Published{Summary: "cancelled"}, errors.Join(a.abandon(ctx, p, po.Generation), a.dropDocuments(ctx, po))
+		return workflows.Published{Summary: "cancelled"},
+			errors.Join(a.abandon(ctx, p, po.Generation), a.dropDocuments(ctx, po))
 	}
 	if po.ApprovalFollows() { // an earlier attempt has ended between the status and the approval
 		return publishedOf(po), errors.Join(a.approve(ctx, p, po, po.Status.Digest), a.dropDocuments(ctx, po))
@@ -41,7 +42,8 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 	if err != nil {
 		return workflows.Published{}, err
 	}
-	t, briefs, person := newTotals(key), changes.NewBriefWriter(a.Ledger, po.UID), changes.NewSelfApproval(a.Sources, po)
+	t, briefs, person := newTotals(key), changes.NewBriefWriter(a.Ledger, po.UID),
+		changes.NewSelfApproval(a.Sources, po)
 	for c, err := range t.hashed(a.Ledger.Changes(ctx, po.UID, 0)) {
 		if err == nil {
 			t.add(c)
@@ -58,7 +60,8 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 		return workflows.Published{}, err
 	}
 	if diags := t.diagnostics(); diag.HasErrors(t.diags) {
-		return notPlanned(diags), errors.Join(a.failPlan(ctx, p, diag.Summarize(diags), diags), a.dropDocuments(ctx, po))
+		return notPlanned(diags), errors.Join(a.failPlan(ctx, p, diag.Summarize(diags), diags),
+			a.dropDocuments(ctx, po))
 	}
 	if t.waiting, err = a.waiting(ctx, po); err != nil {
 		return workflows.Published{}, err
@@ -121,7 +124,8 @@ func published(po *v1alpha1.Plan) bool {
 // plan.
 func (a *Planner) approve(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan, digest string) error {
 	err := a.Plans.Approve(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), v1alpha1.PlanApproval{
-		Decision: v1alpha1.DecisionApproved, Digest: digest, By: po.Status.RequestedBy, Message: "approved automatically: spec.approval is Automatic",
+		Decision: v1alpha1.DecisionApproved, Digest: digest, By: po.Status.RequestedBy,
+		Message: "approved automatically: spec.approval is Automatic",
 	})
 	if apierrors.IsForbidden(err) {
 		return a.requireUserApproval(ctx, p, po, err)
@@ -155,17 +159,20 @@ func (a *Planner) requireUserApproval(ctx context.Context, p workflows.Plan, po 
 func blockedText(po *v1alpha1.Plan, digest string, obstacles []changes.Obstacle, blocked, steps int) string {
 	text := fmt.Sprintf("%s.", changes.ListObstacles(obstacles))
 	if with := blocked - len(obstacles); with > 0 {
-		text += fmt.Sprintf(" %s.", changes.Counted(with, "change that needs it is blocked, too", "changes that need it are blocked, too"))
+		text += fmt.Sprintf(" %s.", changes.Counted(with, "change that needs it is blocked, too",
+			"changes that need it are blocked, too"))
 	}
 	text += " Remove preventDestroy, or undo what forces the destroy, and make a new plan."
 	if steps > blocked {
-		text += fmt.Sprintf(" To apply only %s: %s --partial.", changes.Counted(steps-blocked, "other change", "other changes"),
+		text += fmt.Sprintf(" To apply only %s: %s --partial.",
+			changes.Counted(steps-blocked, "other change", "other changes"),
 			v1alpha1.ApproveCommand(po.Name, po.Namespace, digest))
 	}
 	return text
 }
 
-// mergeConfigDiagnostics merges equal diagnostics about a ProviderConfig into one with the number of affected resources.
+// mergeConfigDiagnostics merges equal diagnostics about a ProviderConfig into one with the number of affected
+// resources.
 func mergeConfigDiagnostics(diags diag.Diagnostics) diag.Diagnostics {
 	users := map[v1alpha1.Diagnostic]int{}
 	for _, d := range diags {
@@ -182,7 +189,8 @@ func mergeConfigDiagnostics(diags diag.Diagnostics) diag.Diagnostics {
 			continue
 		}
 		users[d] = 0
-		d.Detail = strings.TrimSpace(d.Detail + "\n" + changes.Counted(n, "resource of the plan uses it.", "resources of the plan use it."))
+		d.Detail = strings.TrimSpace(d.Detail + "\n" + changes.Counted(n, "resource of the plan uses it.",
+			"resources of the plan use it."))
 		out = append(out, d)
 	}
 	return out
@@ -190,13 +198,15 @@ func mergeConfigDiagnostics(diags diag.Diagnostics) diag.Diagnostics {
 
 // abandon ends a plan that was cancelled during planning.
 func (a *Planner) abandon(ctx context.Context, p workflows.Plan, generation int64) error {
-	err := a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), func(s *v1alpha1.PlanStatus) { abandoned(s, generation) })
+	err := a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, workflows.ObjectUID(p),
+		func(s *v1alpha1.PlanStatus) { abandoned(s, generation) })
 	return store.IgnoreGone(err)
 }
 
 func abandoned(s *v1alpha1.PlanStatus, generation int64) {
 	s.ObservedGeneration, s.FinishedAt = generation, changes.Now()
-	condition.Stalled(&s.Conditions, generation, v1alpha1.ReasonCancelled, "The plan was cancelled during planning. Make a new plan.")
+	condition.Stalled(&s.Conditions, generation, v1alpha1.ReasonCancelled,
+		"The plan was cancelled during planning. Make a new plan.")
 }
 
 func publishedOf(po *v1alpha1.Plan) workflows.Published {
@@ -206,7 +216,8 @@ func publishedOf(po *v1alpha1.Plan) workflows.Published {
 	return workflows.Published{Summary: po.Status.Summary.Text}
 }
 
-// notPlanned returns the result of a plan that failed with the diagnostics. It names resources, and has no text of a provider.
+// notPlanned returns the result of a plan that failed with the diagnostics. It names resources, and has no text of a
+// provider.
 func notPlanned(diags diag.Diagnostics) workflows.Published {
 	failed := workflows.Published{Summary: "failed", Failed: true}
 	seen := map[string]bool{}
@@ -236,7 +247,8 @@ func (a *Planner) Fail(ctx context.Context, f workflows.Failure) error {
 	case po.Ended(): // an earlier attempt recorded the reason, or the plan was cancelled
 		return a.dropDocuments(ctx, po)
 	}
-	err = a.failPlan(ctx, f.Plan, f.Message, diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Plan could not be made", Detail: f.Message}})
+	err = a.failPlan(ctx, f.Plan, f.Message,
+		diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Plan could not be made", Detail: f.Message}})
 	return errors.Join(err, a.Ledger.DropDocuments(ctx, workflows.ObjectUID(f.Plan)))
 }
 

@@ -72,7 +72,8 @@ func attribute(v cty.Value, name string) cty.Value {
 // leftOut returns a warning about the resources that a plan leaves out and that refer to its changes.
 func leftOut(po *v1alpha1.Plan, referrers []string) v1alpha1.Diagnostic {
 	total := len(referrers)
-	subject := changes.Counted(total, "resource that the plan leaves out refers", "resources that the plan leaves out refer")
+	subject := changes.Counted(total, "resource that the plan leaves out refers",
+		"resources that the plan leaves out refer")
 	return v1alpha1.Diagnostic{
 		Severity: v1alpha1.SeverityWarning, Summary: "Resources that refer to the changes are left out",
 		Detail: fmt.Sprintf("%s to what it changes: %s. When this plan is applied, plan them with kubectl hykube plan -n %s, or apply with kubectl hykube apply --all -n %s.",

@@ -30,7 +30,8 @@ import (
 
 // currentState returns the recorded and the current state. If the new provider configuration is unknown, it reads with
 // the recorded one. missed is true if the provider does not find the resource with other arguments than before.
-func (pr *proposal) currentState(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State) (recorded, now instance.State, missed bool, err error) {
+func (pr *proposal) currentState(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease,
+	state *ledger.State) (recorded, now instance.State, missed bool, err error) {
 	reader := l
 	if !l.Known && state.Exists() {
 		if reader, err = pr.past.Lease(ctx, r, state, false, session.RateOnly); err != nil {
@@ -62,16 +63,17 @@ func (pr *proposal) currentState(ctx context.Context, c *ledger.Change, r *resou
 		err = pr.checkRead(ctx, c, r)
 	}
 	gone := slices.Contains(c.Drift, v1alpha1.DriftRemoved)
-	c.AccountChanged = basis.Exists() && (len(c.Drift) > 0 && reader.MayBeElsewhere(basis) || gone && reader.Reconfigured(basis))
+	c.AccountChanged = basis.Exists() && (len(c.Drift) > 0 && reader.MayBeElsewhere(basis) ||
+		gone && reader.Reconfigured(basis))
 	if err == nil && c.AccountChanged {
 		err = pr.accountChanged(c, r, reader)
 	}
 	return recorded, now, others && gone, err
 }
 
-// accountChanged handles a resource that the provider found changed, or did not find, with other arguments than before. A drift
-// check records nothing about it: the answer may be that of another account, and no person sees it first. A person who approves
-// another plan reads the warning.
+// accountChanged handles a resource that the provider found changed, or did not find, with other arguments than before.
+// A drift check records nothing about it: the answer may be that of another account, and no person sees it first. A
+// person who approves another plan reads the warning.
 func (pr *proposal) accountChanged(c *ledger.Change, r *resource.Resource, l *scope.Lease) error {
 	d := lang.Problem(r.Address, "", summaryAccountChanged, fmt.Sprintf(
 		"The arguments of the ProviderConfig %q, or the Secrets that they come from, are not those with which Hykube last saw %s. With the new ones, the provider %s. It may be another account.",
@@ -105,15 +107,17 @@ func (pr *proposal) movedFrom(ctx context.Context, c *ledger.Change, r *resource
 		return nil, fmt.Errorf("%s: %w", c.PreviousAddress, errObjectChanged)
 	}
 	if from.Intent != nil {
-		return nil, &diag.Failure{Operation: "move", Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "lifecycle.moved.from", "Resource is being changed",
-			fmt.Sprintf("A change of %s is running, or its outcome is unknown. See the conditions of that object, and plan again when the change has ended.", c.PreviousAddress))}}
+		return nil, &diag.Failure{Operation: "move",
+			Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "lifecycle.moved.from", "Resource is being changed",
+				fmt.Sprintf("A change of %s is running, or its outcome is unknown. See the conditions of that object, and plan again when the change has ended.", c.PreviousAddress))}}
 	}
 	return from, nil
 }
 
 // recordedState returns the recorded state of the resource, or of the one whose record moves to it; from is nil for no
 // move.
-func (pr *proposal) recordedState(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State, from *ledger.Instance) (instance.State, error) {
+func (pr *proposal) recordedState(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease,
+	state *ledger.State, from *ledger.Instance) (instance.State, error) {
 	if from == nil || from.Type == r.Address.Type {
 		return l.Load(ctx, state)
 	}
@@ -121,7 +125,8 @@ func (pr *proposal) recordedState(ctx context.Context, c *ledger.Change, r *reso
 	if e, ok := pr.Catalog.Get(from.Provider); ok {
 		source = e.Package.Source.String()
 	}
-	moved, diags, err := l.Move(ctx, instance.MoveSource{ProviderAddress: source, TypeName: from.Type, State: &from.State})
+	moved, diags, err := l.Move(ctx,
+		instance.MoveSource{ProviderAddress: source, TypeName: from.Type, State: &from.State})
 	if err != nil {
 		return instance.State{}, err
 	}
@@ -132,7 +137,8 @@ func (pr *proposal) recordedState(ctx context.Context, c *ledger.Change, r *reso
 
 // importState imports the resource in lifecycle.import. If an earlier plan applied the same import and the
 // infrastructure is gone, importState returns no state: the plan then creates the resource.
-func (pr *proposal) importState(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, rec *ledger.Instance) (instance.State, error) {
+func (pr *proposal) importState(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease,
+	rec *ledger.Instance) (instance.State, error) {
 	v := &scope.Evaluator{Ctx: ctx, Scope: pr.scope.WrittenBy(c.Contributors)}
 	at, err := pr.scope.EvaluationContext(ctx, r)
 	if err != nil {
@@ -170,9 +176,10 @@ func (pr *proposal) importState(ctx context.Context, c *ledger.Change, r *resour
 	return found, pr.checkOwned(ctx, c, r)
 }
 
-// namedBy returns the attribute by which the provider names an imported resource, or "" if its ID may name it. It makes the
-// provider import the ID itself; see query.NamedBy.
-func (pr *proposal) namedBy(ctx context.Context, r *resource.Resource, l *scope.Lease, by instance.ImportBy, imported *ledger.State) (string, error) {
+// namedBy returns the attribute by which the provider names an imported resource, or "" if its ID may name it. It makes
+// the provider import the ID itself; see query.NamedBy.
+func (pr *proposal) namedBy(ctx context.Context, r *resource.Resource, l *scope.Lease, by instance.ImportBy,
+	imported *ledger.State) (string, error) {
 	attribute := query.NamedBy(r.Entry, r.Address.Type, by.ID, imported)
 	if attribute == "" {
 		return "", nil
@@ -198,7 +205,9 @@ func (pr *proposal) namedBy(ctx context.Context, r *resource.Resource, l *scope.
 func importRefused(r *resource.Resource, lost bool, err error) (_ error, ok bool) {
 	f, is := errors.AsType[*diag.Failure](err)
 	if _, nothing := errors.AsType[*instance.NothingFoundError](err); nothing {
-		f, is = &diag.Failure{Kind: diag.Refused, Operation: "import", Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "lifecycle.import", "There is nothing to import", err.Error())}}, true
+		f, is = &diag.Failure{Kind: diag.Refused, Operation: "import",
+			Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "lifecycle.import", "There is nothing to import",
+				err.Error())}}, true
 	}
 	if !is || f.Kind != diag.Refused || len(f.Diagnostics) == 0 {
 		return err, false
@@ -210,10 +219,12 @@ func importRefused(r *resource.Resource, lost bool, err error) (_ error, ok bool
 	return &refused, true
 }
 
-// createInstead tells users who want no import how to create the resource. lost is true if an unknown outcome prevents the create.
+// createInstead tells users who want no import how to create the resource. lost is true if an unknown outcome prevents
+// the create.
 func createInstead(r *resource.Resource, lost bool) string {
 	if lost {
-		return fmt.Sprintf("To create the resource instead, %s, run %s --retry, and plan again.", changes.RemoveImport(r.Ref), changes.ResolveCommand(r.Ref))
+		return fmt.Sprintf("To create the resource instead, %s, run %s --retry, and plan again.",
+			changes.RemoveImport(r.Ref), changes.ResolveCommand(r.Ref))
 	}
 	return fmt.Sprintf("To create the resource instead, %s and plan again.", changes.RemoveImport(r.Ref))
 }
@@ -227,7 +238,8 @@ func importApplied(r *resource.Resource, by *v1alpha1.PlanImport) bool {
 func secretImportWarning(r *resource.Resource) v1alpha1.Diagnostic {
 	d := lang.Problem(r.Address, "lifecycle.import.id", "The ID of the import is a secret",
 		fmt.Sprintf("The ID is a sensitive value of the imported resource. Every user who may get the %s sees it in lifecycle.import, and so does its history in Git. "+
-			"Write it in a Secret and refer to that, as in ${secret.NAME.KEY}, or %s after the import.", r.Ref.Kind, changes.RemoveImport(r.Ref)))
+			"Write it in a Secret and refer to that, as in ${secret.NAME.KEY}, or %s after the import.", r.Ref.Kind,
+			changes.RemoveImport(r.Ref)))
 	d.Severity = v1alpha1.SeverityWarning
 	return d
 }
@@ -243,7 +255,8 @@ func importedGoneWarning(addr lang.Address, refused error) v1alpha1.Diagnostic {
 // refresh reads the resource if the plan's refresh mode requires it, and stores differences in the change. If the
 // provider has other arguments than before, it always reads: with these, the recorded ID may name no resource, and a
 // provider reports the destroy of a missing resource as a success.
-func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *scope.Lease, state *ledger.State, recorded instance.State, otherArguments bool) (instance.State, error) {
+func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *scope.Lease, state *ledger.State,
+	recorded instance.State, otherArguments bool) (instance.State, error) {
 	mode := pr.plan.Spec.Refresh
 	if !recorded.Exists() || mode == v1alpha1.RefreshNone && !pr.plan.Spec.RefreshOnly && !otherArguments {
 		return recorded, nil
@@ -262,7 +275,8 @@ func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *scope.Leas
 	case !found.Exists():
 		c.Drift = []string{v1alpha1.DriftRemoved}
 	default:
-		c.Drift = plan.Drift(lang.MarkSensitive(l.Schema.Block, recorded.Value), lang.MarkSensitive(l.Schema.Block, found.Value))
+		c.Drift = plan.Drift(lang.MarkSensitive(l.Schema.Block, recorded.Value),
+			lang.MarkSensitive(l.Schema.Block, found.Value))
 		c.Unsettled = plan.Drifted(recorded.Value, found.Value)
 	}
 	same := before.RawEquals(after)         // the states may differ without drift, such as null and an empty list

@@ -55,14 +55,17 @@ func (s *survey) resolve(n *node) {
 		switch {
 		case !catalog.Exists(addr) && declared[addr], !ok && declared[addr]:
 			s.diags = append(s.diags, lang.Problem(n.Address, "lifecycle.dependsOn", "Reference to undeclared resource",
-				fmt.Sprintf("There is no %s named %q in this namespace%s.", addr.Mode.KindOf(addr.Type), addr.Name, s.knownAddresses(addr))))
+				fmt.Sprintf("There is no %s named %q in this namespace%s.", addr.Mode.KindOf(addr.Type), addr.Name,
+					s.knownAddresses(addr))))
 		case !catalog.Exists(addr):
 			// CheckReferences reports it. An expression may permit a missing instance, as with try().
 		case ok && s.nodes[i].movedTo != "":
 			s.diags = append(s.diags, lang.Problem(n.Address, "", "Reference to a resource that was moved",
-				fmt.Sprintf("%s refers to %s, which moves to %s. Refer to %s instead.", n.Address, addr, s.nodes[i].movedTo, s.nodes[i].movedTo)))
+				fmt.Sprintf("%s refers to %s, which moves to %s. Refer to %s instead.", n.Address, addr,
+					s.nodes[i].movedTo, s.nodes[i].movedTo)))
 		case ok && s.nodes[i].Deleting && s.leftFiles(s.nodes[i].Ref):
-			s.diags = append(s.diags, lang.Problem(n.Address, "", "Reference to a resource that is no longer in the files",
+			s.diags = append(s.diags, lang.Problem(n.Address, "",
+				"Reference to a resource that is no longer in the files",
 				fmt.Sprintf("%s refers to %s, which is no longer in the files and would be deleted. Put the resource back into the files, or remove the reference.", n.Address, addr)))
 		case ok && s.nodes[i].Deleting:
 			s.diags = append(s.diags, lang.Problem(n.Address, "", "Reference to a resource that is being deleted",
@@ -107,7 +110,8 @@ func (pr *proposal) noteReferences(ctx context.Context, c *ledger.Change, r *res
 		if changing[addr.String()] {
 			continue
 		}
-		if addr.Namespace == "" && addr.IsModuleOutput() && slices.ContainsFunc(resourceset.Behind(addr, modules), func(a lang.Address) bool { return changing[a.String()] }) {
+		if addr.Namespace == "" && addr.IsModuleOutput() && slices.ContainsFunc(resourceset.Behind(addr, modules),
+			func(a lang.Address) bool { return changing[a.String()] }) {
 			continue // the value of the output changes, too
 		}
 		digest, err := pr.scope.DigestOf(ctx, addr, refs)

@@ -42,8 +42,8 @@ func (r *results) expectedOf(addr lang.Address) *expected {
 	return r.planned[addr]
 }
 
-// released takes the place of each result that no other resource of the plan will read. Its value is unknown: a read that
-// should not happen must not find the recorded value, which the plan may change.
+// released takes the place of each result that no other resource of the plan will read. Its value is unknown: a read
+// that should not happen must not find the recorded value, which the plan may change.
 var released = &expected{all: true, planned: cty.DynamicVal}
 
 // release drops the result of a resource that no other resource of the plan will read.

@@ -19,9 +19,10 @@ import (
 // summaryRights is the summary of the error for a requester who lacks rights.
 const summaryRights = "Missing rights"
 
-// checkReads returns an error if the requester lacks one of the readRights. The planner calls it before its first provider
-// call.
-func checkReads(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, s *survey, visited []int) (diag.Diagnostics, error) {
+// checkReads returns an error if the requester lacks one of the readRights. The planner calls it before its first
+// provider call.
+func checkReads(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, s *survey,
+	visited []int) (diag.Diagnostics, error) {
 	rights, err := readRights(src, po, s, visited)
 	if err != nil {
 		return nil, err
@@ -30,8 +31,8 @@ func checkReads(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, s *s
 }
 
 // readRights returns the rights to get the objects that a plan visits, and their dependencies. It adds those to the
-// ConfigMap with the keys of a ResourceSet, and to the object in lifecycle.moved. That object need not exist, but the plan
-// shows whether it has a record.
+// ConfigMap with the keys of a ResourceSet, and to the object in lifecycle.moved. That object need not exist, but the
+// plan shows whether it has a record.
 func readRights(src *scope.Sources, po *v1alpha1.Plan, s *survey, visited []int) (rights []store.Right, err error) {
 	seen, keysSeen := map[lang.Address]bool{}, map[string]bool{}
 	add := func(addrs ...lang.Address) error {
@@ -60,7 +61,8 @@ func readRights(src *scope.Sources, po *v1alpha1.Plan, s *survey, visited []int)
 		}
 		if keys := resourceset.SourceOf(n.Object); n.wanted && keys != "" && !keysSeen[keys] {
 			keysSeen[keys] = true
-			rights = append(rights, store.Right{Verb: store.VerbGet, Namespace: po.Namespace, Resource: "configmaps", Name: keys})
+			rights = append(rights, store.Right{Verb: store.VerbGet, Namespace: po.Namespace, Resource: "configmaps",
+				Name: keys})
 		}
 		if from, err := lang.ParseAddress(n.movesFrom()); err == nil {
 			taken, err := src.RightsTo(po.Namespace, from)
@@ -75,7 +77,8 @@ func readRights(src *scope.Sources, po *v1alpha1.Plan, s *survey, visited []int)
 
 // checkVerbs returns an error if the requester lacks a right that a change requires. It does not check a speculative
 // plan, which is never applied.
-func checkVerbs(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, all []changes.Brief) (diag.Diagnostics, error) {
+func checkVerbs(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan,
+	all []changes.Brief) (diag.Diagnostics, error) {
 	if po.Spec.Speculative {
 		return nil, nil
 	}
@@ -97,7 +100,8 @@ func checkVerbs(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, all 
 // missingRights returns an error if the requester of a plan lacks one of the rights. asker is nil if there is none.
 func missingRights(ctx context.Context, asker *store.Asker, rights []store.Right) (diag.Diagnostics, error) {
 	if asker == nil {
-		return diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: summaryRights, Detail: "The plan has no requester; make a new plan."}}, nil
+		return diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: summaryRights,
+			Detail: "The plan has no requester; make a new plan."}}, nil
 	}
 	missing, err := asker.Missing(ctx, rights)
 	if err != nil || len(missing) == 0 {

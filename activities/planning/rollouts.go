@@ -43,6 +43,8 @@ func (t *totals) findRollouts(ctx context.Context, a *scope.Sources) error {
 			t.rollouts = append(t.rollouts, *rollout)
 		}
 	}
-	slices.SortFunc(t.rollouts, func(a, b v1alpha1.PlanRollout) int { return cmp.Compare(a.ResourceSet, b.ResourceSet) })
+	slices.SortFunc(t.rollouts, func(a, b v1alpha1.PlanRollout) int {
+		return cmp.Compare(a.ResourceSet, b.ResourceSet)
+	})
 	return nil
 }

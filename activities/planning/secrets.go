@@ -32,7 +32,8 @@ func (a account) same(other account) bool {
 	return a.provider == other.provider && a.configuration.Same(other.configuration)
 }
 
-// noteAccount notes the account of a resource whose schema has secrets, for the resources of the plan that refer to them.
+// noteAccount notes the account of a resource whose schema has secrets, for the resources of the plan that refer to
+// them.
 func (pr *proposal) noteAccount(r *resource.Resource, l *session.Session) {
 	if !schema.HasSensitive(r.Schema.Block) {
 		return
@@ -42,8 +43,8 @@ func (pr *proposal) noteAccount(r *resource.Resource, l *session.Session) {
 	pr.accounts[r.Address] = account{r.Entry.Name, ledger.Configuration(l.Digest)}
 }
 
-// accountOf returns the account of a resource with secrets, in this plan or as recorded. It returns the zero value if there
-// is none, as for a Secret.
+// accountOf returns the account of a resource with secrets, in this plan or as recorded. It returns the zero value if
+// there is none, as for a Secret.
 func (pr *proposal) accountOf(ctx context.Context, of lang.Address) (account, error) {
 	if of.Mode != "" || of.Stored() {
 		return account{}, nil
@@ -73,12 +74,14 @@ type holding struct {
 	by    account
 }
 
-// noteSecrets notes in a change which secrets of other objects the provider gets with the configuration. recorded is the state
-// of the resource; nil for none. It returns the paths of the arguments that planning must not give to the provider: those with
-// secrets that the provider does not have and that the users who caused the change may not read. Some providers send their
-// arguments to the cloud while they plan, before anybody approves.
-func (pr *proposal) noteSecrets(ctx context.Context, c *ledger.Change, r *resource.Resource, l *session.Session, config cty.Value, recorded *ledger.State) (withheld []cty.Path, err error) {
-	c.Secrets, c.ProviderArguments, c.Origins, c.Discloses, c.ProviderWriters = nil, nil, nil, nil, nil // an earlier attempt may have set them
+// noteSecrets notes in a change which secrets of other objects the provider gets with the configuration. recorded is
+// the state of the resource; nil for none. It returns the paths of the arguments that planning must not give to the
+// provider: those with secrets that the provider does not have and that the users who caused the change may not read.
+// Some providers send their arguments to the cloud while they plan, before anybody approves.
+func (pr *proposal) noteSecrets(ctx context.Context, c *ledger.Change, r *resource.Resource, l *session.Session,
+	config cty.Value, recorded *ledger.State) (withheld []cty.Path, err error) {
+	// an earlier attempt may have set them
+	c.Secrets, c.ProviderArguments, c.Origins, c.Discloses, c.ProviderWriters = nil, nil, nil, nil, nil
 	if !scope.Known(config) {
 		c.ProviderWriters = pr.writersOf(ctx, l)
 	}
@@ -111,7 +114,8 @@ func (pr *proposal) noteSecrets(ctx context.Context, c *ledger.Change, r *resour
 	for _, a := range l.Public {
 		c.ProviderArguments = append(c.ProviderArguments, v1alpha1.PlanArgument{Name: a.Path, Value: a.Value})
 	}
-	if len(c.Discloses) > 0 { // neither an approval of the arguments for creates, nor one for the resource, is one of a disclosure
+	// neither an approval of the arguments for creates, nor one for the resource, is one of a disclosure
+	if len(c.Discloses) > 0 {
 		c.Contributors = contributor.Merge(c.Contributors, pr.writersOf(ctx, l))
 	}
 	_, missing, err := changes.LackSecretRights(ctx, pr.Sources, pr.plan, c)
@@ -119,8 +123,9 @@ func (pr *proposal) noteSecrets(ctx context.Context, c *ledger.Change, r *resour
 		return nil, err
 	}
 	if slices.ContainsFunc(withheld, func(p cty.Path) bool { return len(p) == 0 }) {
-		return nil, &diag.Failure{Operation: "evaluate spec", Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "spec", lang.SummaryPassOnly,
-			"All arguments depend on a secret that a user who caused the change may not read. Ask for the right, or use the secret in single arguments only.")}}
+		return nil, &diag.Failure{Operation: "evaluate spec",
+			Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "spec", lang.SummaryPassOnly,
+				"All arguments depend on a secret that a user who caused the change may not read. Ask for the right, or use the secret in single arguments only.")}}
 	}
 	return withheld, nil
 }
@@ -140,8 +145,8 @@ func unknownAt(config cty.Value, paths []cty.Path) (cty.Value, error) {
 	})
 }
 
-// discloses reports whether a configuration gives an account the secret of an origin that it does not have yet. from is the
-// account of the origin, the zero value if it has none, and has is what an account has of the resource.
+// discloses reports whether a configuration gives an account the secret of an origin that it does not have yet. from is
+// the account of the origin, the zero value if it has none, and has is what an account has of the resource.
 func discloses(s plan.SecretArgument, config cty.Value, o lang.Origin, from, to account, has holding) bool {
 	switch {
 	case to.same(has.by) && (has.same(config, s.Path) || has.from(o, s.Path)):
@@ -161,7 +166,8 @@ func (h holding) same(config cty.Value, at cty.Path) bool {
 
 // from reports whether the part of the value at a path comes from the object of an origin.
 func (h holding) from(o lang.Origin, at cty.Path) bool {
-	return slices.ContainsFunc(plan.OriginsAt(h.value, at), func(had lang.Origin) bool { return had.Address == o.Address })
+	return slices.ContainsFunc(plan.OriginsAt(h.value, at),
+		func(had lang.Origin) bool { return had.Address == o.Address })
 }
 
 // recordedBy returns the recorded value of a resource with the account that it was recorded with.

@@ -25,23 +25,24 @@ import (
 type Selection struct {
 	// Resources is the number of objects.
 	Resources int
-	// Contents is a digest of the objects that are not marked for deletion: their UIDs and generations, and the versions
-	// of the values outside of the selection that they refer to. An apply of the selection does not change it.
+	// Contents is a digest of the objects that are not marked for deletion: their UIDs and generations, and the
+	// versions of the values outside of the selection that they refer to. An apply of the selection does not change it.
 	Contents string
-	// Written is a digest of what users write of these objects, and of the versions of their providers: UIDs and generations, for
-	// the instances of a ResourceSet those of the set. No apply changes it.
+	// Written is a digest of what users write of these objects, and of the versions of their providers: UIDs and
+	// generations, for the instances of a ResourceSet those of the set. No apply changes it.
 	Written string
 	// Values is a digest of the recorded values.
 	Values string
-	// Missing lists the objects without infrastructure. Edited lists those that no plan has applied as they are written now,
-	// or that are marked for deletion. Unread lists the data sources whose current arguments were not read. Faulty lists those
-	// that are tainted or deposed, or have an operation of unknown outcome. Drifted lists those whose drift was recorded
-	// for the generation that they have now. Failed lists the others that are applied and not ready.
+	// Missing lists the objects without infrastructure. Edited lists those that no plan has applied as they are written
+	// now, or that are marked for deletion. Unread lists the data sources whose current arguments were not read. Faulty
+	// lists those that are tainted or deposed, or have an operation of unknown outcome. Drifted lists those whose drift
+	// was recorded for the generation that they have now. Failed lists the others that are applied and not ready.
 	Missing, Edited, Unread, Faulty, Drifted, Failed []lang.Address
 	// Lost lists those, of any of the lists above, whose create began and has no recorded outcome.
 	Lost []lang.Address
 	// Beyond is an object outside of the selection that a plan of the selection would change, because the object For
-	// depends on it; nil if there is none. Destroys is true if it is marked for deletion, and the plan would destroy it.
+	// depends on it; nil if there is none. Destroys is true if it is marked for deletion, and the plan would destroy
+	// it.
 	Beyond, For *lang.Address
 	Destroys    bool
 }
@@ -53,13 +54,15 @@ func (s *Selection) Pending() []lang.Address {
 
 // Select returns the selection of a Stack. who is the author of the Stack, with whose rights it reads the values that
 // the objects refer to.
-func Select(ctx context.Context, from *scope.Sources, who *v1alpha1.Identity, namespace string, selects func(labels.Set) bool) (*Selection, error) {
+func Select(ctx context.Context, from *scope.Sources, who *v1alpha1.Identity, namespace string,
+	selects func(labels.Set) bool) (*Selection, error) {
 	view, err := from.Index.View(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
 	view.ExpandReferences()
-	po := &v1alpha1.Plan{Spec: v1alpha1.PlanSpec{Refresh: v1alpha1.RefreshChanged}, Status: v1alpha1.PlanStatus{RequestedBy: who}}
+	po := &v1alpha1.Plan{Spec: v1alpha1.PlanSpec{Refresh: v1alpha1.RefreshChanged},
+		Status: v1alpha1.PlanStatus{RequestedBy: who}}
 	po.Namespace = namespace
 	o := newOutline(view, po, from.ProviderConfigs(ctx, po), from.Catalog, func([]lang.Reference) bool { return false })
 	if view.Ambiguous() || !o.complete() {
@@ -76,12 +79,14 @@ func Select(ctx context.Context, from *scope.Sources, who *v1alpha1.Identity, na
 }
 
 // SelectsAny reports whether any object of a namespace is selected.
-func SelectsAny(ctx context.Context, from *scope.Sources, namespace string, selects func(labels.Set) bool) (bool, error) {
+func SelectsAny(ctx context.Context, from *scope.Sources, namespace string,
+	selects func(labels.Set) bool) (bool, error) {
 	view, err := from.Index.View(ctx, namespace)
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(view.Nodes, func(n index.Node) bool { return n.Object != nil && selects(n.Object.Labels) }), nil
+	return slices.ContainsFunc(view.Nodes,
+		func(n index.Node) bool { return n.Object != nil && selects(n.Object.Labels) }), nil
 }
 
 // selection returns the selection of a Stack.
@@ -114,7 +119,8 @@ func (m *members) selection() *Selection {
 type writtenSum struct {
 	view *index.View
 	sum  index.Sum
-	// sets are those whose instances were added. The number of instances may depend on a ConfigMap, so a set counts once.
+	// sets are those whose instances were added. The number of instances may depend on a ConfigMap, so a set counts
+	// once.
 	sets map[types.UID]bool
 }
 
@@ -215,7 +221,8 @@ func (m *members) findBeyond() (found, by *lang.Address) {
 	})
 	for _, d := range needed {
 		n := m.Nodes[d]
-		if n.Object == nil || m.member[d] || n.Object.Mode == v1alpha1.ModeData || n.Object.Mode == v1alpha1.ModeEphemeral || !m.changed(d) {
+		if n.Object == nil || m.member[d] || n.Object.Mode == v1alpha1.ModeData ||
+			n.Object.Mode == v1alpha1.ModeEphemeral || !m.changed(d) {
 			continue
 		}
 		dependants := graph.Collect(len(edges), func(i int) []int { return edges[i].Deps }).Reverse()
@@ -236,8 +243,8 @@ func rank(o *index.Object) int {
 	return 0
 }
 
-// selectRoughly is members.selection for a namespace that the index cannot survey, such as one whose provider is not ready.
-// It ignores the versions of the values that the objects refer to.
+// selectRoughly is members.selection for a namespace that the index cannot survey, such as one whose provider is not
+// ready. It ignores the versions of the values that the objects refer to.
 func selectRoughly(view *index.View, selects func(labels.Set) bool) *Selection {
 	out := &Selection{}
 	var contents, values index.Sum

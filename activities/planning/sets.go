@@ -13,9 +13,10 @@ import (
 
 // This file handles references to ResourceSets, whose instances are nodes of their own.
 
-// modulesIn returns a function that finds the Module with a name in a namespace. It returns nil after an error, and stores the
-// error.
-func modulesIn(ctx context.Context, a *scope.Sources, namespace string, failed *error) func(string) *resourceset.Module {
+// modulesIn returns a function that finds the Module with a name in a namespace. It returns nil after an error, and
+// stores the error.
+func modulesIn(ctx context.Context, a *scope.Sources, namespace string,
+	failed *error) func(string) *resourceset.Module {
 	return func(name string) *resourceset.Module {
 		if a.Sets == nil {
 			return nil
@@ -28,9 +29,9 @@ func modulesIn(ctx context.Context, a *scope.Sources, namespace string, failed *
 	}
 }
 
-// expandSets replaces the references of a node to whole sets by references to their instances, and adds what is behind the outputs
-// of Modules. A data source also depends on the instances that leave the sets: as in Terraform, it must not read before they are
-// destroyed.
+// expandSets replaces the references of a node to whole sets by references to their instances, and adds what is behind
+// the outputs of Modules. A data source also depends on the instances that leave the sets: as in Terraform, it must not
+// read before they are destroyed.
 func (e entries) expandSets(n *node) {
 	if !slices.ContainsFunc(n.DependsOn, func(a lang.Address) bool { return a.IsModuleOutput() || e.setAt(a) != nil }) {
 		return

@@ -56,7 +56,8 @@ func (t *targets) selects(addr lang.Address, set labels.Set) bool {
 // checkSelector adds an error if the selector is valid and selects nothing.
 func (t *targets) checkSelector(picked int) {
 	if t.selector != nil && picked == 0 {
-		t.fail("No such resource", "spec.selector", fmt.Sprintf("No resource of this namespace has the labels %s.", t.selector))
+		t.fail("No such resource", "spec.selector",
+			fmt.Sprintf("No resource of this namespace has the labels %s.", t.selector))
 	}
 }
 
@@ -96,7 +97,8 @@ func (t *targets) addresses(field string, texts []string) []lang.Address {
 						others = fmt.Sprintf("; did you mean %q?", near)
 					}
 				}
-				err = fmt.Errorf("there is no %s named %q in this namespace%s", addr.Mode.KindOf(addr.Type), addr.Name, others)
+				err = fmt.Errorf("there is no %s named %q in this namespace%s", addr.Mode.KindOf(addr.Type), addr.Name,
+					others)
 			}
 		}
 		if err != nil {

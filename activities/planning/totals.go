@@ -32,8 +32,8 @@ type totals struct {
 	contents *contents
 	// referrers holds the resources outside of the plan that refer to its changes.
 	referrers map[string]bool
-	// destroys is true if the plan destroys everything that it visits. The plan of a stack does so only in a namespace that
-	// is being deleted.
+	// destroys is true if the plan destroys everything that it visits. The plan of a stack does so only in a namespace
+	// that is being deleted.
 	destroys bool
 	// steps is the number of changes that an apply would make. read is the number of resources that planning read.
 	steps, read int
@@ -41,8 +41,8 @@ type totals struct {
 	gone int32
 	// unselected is the address of a change to an object that the spec does not select; empty if there is none.
 	unselected string
-	// needed names a resource that the plan destroys or replaces although one outside of the plan refers to it; empty if there
-	// is none.
+	// needed names a resource that the plan destroys or replaces although one outside of the plan refers to it; empty
+	// if there is none.
 	needed string
 	// again is the address of a create after one that may have made the resource; empty if there is none.
 	again string
@@ -58,23 +58,24 @@ type totals struct {
 	// waiting are the reasons why the plan leaves out blocks of Modules; see index.Index.Waiting.
 	waiting   map[string]string
 	obstacles []changes.Obstacle
-	// planned has the indexes of the changes with planned values, at most a little more than maxOutputChanges, and outputs the outputs of
-	// Modules that these change.
+	// planned has the indexes of the changes with planned values, at most a little more than maxOutputChanges, and
+	// outputs the outputs of Modules that these change.
 	planned map[lang.Address]int32
 	outputs []v1alpha1.PlanOutput
 	// verdict is the result of the policies for the plan.
 	verdict *policy.Verdict
 	// contributors are those of the changes that an apply would make.
 	contributors []v1alpha1.Contributor
-	// unwritten is true if nobody wrote what one of these changes follows from: the infrastructure was changed outside of Hykube, or
-	// the provider was upgraded.
+	// unwritten is true if nobody wrote what one of these changes follows from: the infrastructure was changed outside
+	// of Hykube, or the provider was upgraded.
 	unwritten bool
 	// person is why a person must approve the plan because of its contributors; empty if it may approve itself.
 	person string
 }
 
 func newTotals(key []byte) *totals {
-	return &totals{digest: changes.NewDigest(), contents: &contents{key: key}, referrers: map[string]bool{}, rolled: map[types.UID]*rolled{}, planned: map[lang.Address]int32{}}
+	return &totals{digest: changes.NewDigest(), contents: &contents{key: key}, referrers: map[string]bool{},
+		rolled: map[types.UID]*rolled{}, planned: map[lang.Address]int32{}}
 }
 
 // add adds one change.
@@ -83,7 +84,8 @@ func (t *totals) add(h hashedChange) {
 	t.digest.Add(h.covered)
 	t.contents.add(h.content)
 	t.destroys = t.destroys || c.Preconditions.Destroys
-	if w := c.WaitsFor; w != nil && !slices.ContainsFunc(t.waitsFor, func(other v1alpha1.PlanReference) bool { return other.UID == w.UID }) {
+	if w := c.WaitsFor; w != nil && !slices.ContainsFunc(t.waitsFor,
+		func(other v1alpha1.PlanReference) bool { return other.UID == w.UID }) {
 		t.waitsFor = append(t.waitsFor, *w)
 	}
 	if c.Read {
@@ -106,7 +108,8 @@ func (t *totals) add(h hashedChange) {
 	}
 	for _, r := range c.Referrers {
 		t.referrers[r.Address] = true
-		if verb := map[v1alpha1.Action]string{v1alpha1.ActionDelete: "destroy", v1alpha1.ActionReplace: "replace"}[c.Action]; verb != "" && t.needed == "" {
+		if verb := map[v1alpha1.Action]string{v1alpha1.ActionDelete: "destroy",
+			v1alpha1.ActionReplace: "replace"}[c.Action]; verb != "" && t.needed == "" {
 			t.needed = fmt.Sprintf("%s %s, to which %s refers", verb, c.Address, r.Address)
 		}
 	}
@@ -156,7 +159,8 @@ func (t *totals) summarize(in workflows.Publish) {
 	t.summary.Text = summaryText(&t.summary, t.gone)
 }
 
-// noteContributors sets the contributors of a plan. If nobody wrote a change, the author of the plan's stack counts as its requester.
+// noteContributors sets the contributors of a plan. If nobody wrote a change, the author of the plan's stack counts as
+// its requester.
 func (t *totals) noteContributors(s *v1alpha1.PlanStatus) {
 	s.Contributors = t.contributors
 	if t.unwritten && s.Stack != nil {
@@ -175,13 +179,16 @@ func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 		diags = append(diag.Diagnostics{leftOut(po, slices.Sorted(maps.Keys(t.referrers)))}, diags...)
 	}
 	for _, address := range slices.Sorted(maps.Keys(t.waiting)) {
-		diags = append(diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityWarning, Summary: "Instances are known after apply", Address: address,
-			Detail: diag.Sentence(t.waiting[address]) + " This plan leaves it out. After the apply, make another plan."})
+		diags = append(diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityWarning,
+			Summary: "Instances are known after apply", Address: address,
+			Detail: diag.Sentence(t.waiting[address]) +
+				" This plan leaves it out. After the apply, make another plan."})
 	}
 	results, further := t.verdict.First(changes.MaxPolicies)
 	if further > 0 {
 		diags = append(diag.Diagnostics{{Severity: v1alpha1.SeverityWarning, Summary: "Further policy rules left out",
-			Detail: fmt.Sprintf("%s, and status.policies leaves them out. The server evaluates all rules.", changes.Counted(further, "more rule holds for the plan", "more rules hold for the plan"))}}, diags...)
+			Detail: fmt.Sprintf("%s, and status.policies leaves them out. The server evaluates all rules.",
+				changes.Counted(further, "more rule holds for the plan", "more rules hold for the plan"))}}, diags...)
 	}
 	s.Diagnostics, s.Policies = diag.Limit(diag.ErrorsFirst(diags)), results
 	manual := t.manual(po)
@@ -198,18 +205,21 @@ func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 	case s.Cancel != nil:
 		abandoned(s, g)
 	case t.summary.Blocked > 0 && !po.Spec.Speculative:
-		condition.Stalled(&s.Conditions, g, v1alpha1.ReasonBlocked, blockedText(po, t.digest.String(), t.obstacles, int(t.summary.Blocked), t.steps))
+		condition.Stalled(&s.Conditions, g, v1alpha1.ReasonBlocked,
+			blockedText(po, t.digest.String(), t.obstacles, int(t.summary.Blocked), t.steps))
 	case t.steps > 0 && t.verdict.Denied() != "" && !po.Spec.Speculative:
 		condition.Stalled(&s.Conditions, g, v1alpha1.ReasonPolicyDenied, changes.RefusedText(t.verdict.Denied()))
 	case t.steps == 0 && t.elsewhere != "":
 		s.FinishedAt = changes.Now()
-		condition.Stalled(&s.Conditions, g, v1alpha1.ReasonAccountChanged, accountChangedText(t.elsewhere)+", so nothing was recorded. See status.diagnostics.")
+		condition.Stalled(&s.Conditions, g, v1alpha1.ReasonAccountChanged,
+			accountChangedText(t.elsewhere)+", so nothing was recorded. See status.diagnostics.")
 	case t.steps == 0 && len(t.postponed) > 0:
 		end(v1alpha1.ReasonDeferred, "No change can be applied now: providers deferred the changes, or another plan is changing the resources. See status.diagnostics; make another plan later.")
 	case t.steps == 0:
 		end(v1alpha1.ReasonNoChanges, noChanges(po, &t.summary))
 	case po.Spec.Speculative:
-		end(v1alpha1.ReasonSpeculative, fmt.Sprintf("%s. It is speculative: its objects were never recorded, so it cannot be approved. Apply them with kubectl hykube apply -f PATH -n %s.", t.summary.Text, po.Namespace))
+		end(v1alpha1.ReasonSpeculative,
+			fmt.Sprintf("%s. It is speculative: its objects were never recorded, so it cannot be approved. Apply them with kubectl hykube apply -f PATH -n %s.", t.summary.Text, po.Namespace))
 	case po.ApprovesItself() && manual == "":
 		// Publish approves the plan next. A user must neither read it as a question, nor get an Event.
 		condition.Reconciling(&s.Conditions, g, v1alpha1.ReasonPlanning, t.summary.Text+". The plan approves itself.")
@@ -224,7 +234,8 @@ func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 
 // accountChangedText says that a resource may be that of another account.
 func accountChangedText(address string) string {
-	return fmt.Sprintf("The provider read %s with other arguments than before, and it may be that of another account", address)
+	return fmt.Sprintf("The provider read %s with other arguments than before, and it may be that of another account",
+		address)
 }
 
 // manual returns why a plan with automatic approval waits for a user's approval. It returns "" if the plan need not
@@ -237,7 +248,8 @@ func (t *totals) manual(po *v1alpha1.Plan) string {
 		return "it destroys the infrastructure of the namespace, which is being deleted"
 	}
 	if po.Status.Stack != nil && t.unselected != "" { // it was edited after the stack decided to make the plan
-		return fmt.Sprintf("it would change %s, which the stack %s does not select", t.unselected, po.Status.Stack.Stack)
+		return fmt.Sprintf("it would change %s, which the stack %s does not select", t.unselected,
+			po.Status.Stack.Stack)
 	}
 	if po.Status.Stack != nil && t.needed != "" {
 		return fmt.Sprintf("it would %s, which the stack %s does not select", t.needed, po.Status.Stack.Stack)
@@ -249,7 +261,8 @@ func (t *totals) manual(po *v1alpha1.Plan) string {
 	if t.elsewhere != "" {
 		reasons = append(reasons, accountChangedText(t.elsewhere)+", and status.diagnostics says how")
 	}
-	for _, why := range []string{t.verdict.Manual(po.Status.RequestedBy, po.Status.AutomaticApproval.ByPolicy), t.person} {
+	for _, why := range []string{t.verdict.Manual(po.Status.RequestedBy, po.Status.AutomaticApproval.ByPolicy),
+		t.person} {
 		if why != "" {
 			reasons = append(reasons, why)
 		}
@@ -289,8 +302,10 @@ func (s *contents) hash(c *ledger.Change) []byte {
 		First, Forget, Checks                    bool
 		Import                                   *v1alpha1.PlanImport
 	}{
-		c.Address, c.PreviousAddress, c.Deposed, c.Provider, c.ProviderConfig, c.Mode, c.Action, c.State, c.Preconditions.State,
-		c.Planned, c.PlannedSensitive, c.Before, c.After, c.AfterUnknown, c.ReplacePaths, c.CreateBeforeDestroy, c.Forget, c.Checks, c.Importing,
+		c.Address, c.PreviousAddress, c.Deposed, c.Provider, c.ProviderConfig, c.Mode, c.Action, c.State,
+		c.Preconditions.State,
+		c.Planned, c.PlannedSensitive, c.Before, c.After, c.AfterUnknown, c.ReplacePaths, c.CreateBeforeDestroy,
+		c.Forget, c.Checks, c.Importing,
 	})
 	return h.Sum(nil)
 }

@@ -77,7 +77,8 @@ func (v *versions) current(i int) bool {
 func (v *versions) dependencyVersions(i int) index.Sum {
 	seen := v.externalVersions(i)
 	for _, d := range v.dependencies(i) {
-		if n := v.Nodes[d]; n.Object != nil && (n.Object.Mode == v1alpha1.ModeEphemeral || n.Object.Mode == v1alpha1.ModeData) {
+		if n := v.Nodes[d]; n.Object != nil && (n.Object.Mode == v1alpha1.ModeEphemeral ||
+			n.Object.Mode == v1alpha1.ModeData) {
 			return v.versionsThrough(i)
 		}
 	}

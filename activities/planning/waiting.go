@@ -21,8 +21,8 @@ import (
 // longCall is the default time after which a plan names the resource whose provider it waits for.
 const longCall = 10 * time.Second
 
-// waiting tracks the changes whose providers are planning them. It names the slow ones in the Plan's status, and says there how
-// far the planning is.
+// waiting tracks the changes whose providers are planning them. It names the slow ones in the Plan's status, and says
+// there how far the planning is.
 type waiting struct {
 	*Planner
 	plan *v1alpha1.Plan
@@ -64,7 +64,8 @@ func (w *waiting) progressText() string {
 	w.mu.Unlock()
 	text := fmt.Sprintf("%d of %d changes are planned", planned, total)
 	if left := total - planned; planned > 0 && left > 0 {
-		text += fmt.Sprintf(", about %s left", (time.Since(w.began) * time.Duration(left) / time.Duration(planned)).Round(time.Second))
+		text += fmt.Sprintf(", about %s left",
+			(time.Since(w.began) * time.Duration(left) / time.Duration(planned)).Round(time.Second))
 	}
 	return text + "."
 }
@@ -74,7 +75,9 @@ func (w *waiting) text() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	slow := maps.Clone(w.since)
-	maps.DeleteFunc(slow, func(_ *ledger.Change, began time.Time) bool { return time.Since(began) < cmp.Or(w.LongCall, longCall) })
+	maps.DeleteFunc(slow, func(_ *ledger.Change, began time.Time) bool {
+		return time.Since(began) < cmp.Or(w.LongCall, longCall)
+	})
 	switch len(slow) {
 	case 0:
 		return ""
@@ -104,6 +107,7 @@ func (w *waiting) report(ctx context.Context) {
 	case err == nil:
 		w.reported = text
 	case ctx.Err() == nil && !errors.Is(err, store.ErrGone):
-		w.Logger.Warn("report the resources for which a plan waits", "namespace", w.plan.Namespace, "plan", w.plan.Name, "error", err)
+		w.Logger.Warn("report the resources for which a plan waits", "namespace", w.plan.Namespace, "plan", w.plan.Name,
+			"error", err)
 	}
 }

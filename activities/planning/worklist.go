@@ -29,8 +29,8 @@ type worklist struct {
 
 	// mu guards the following fields, and the outline and the ProviderConfigs of the survey.
 	mu sync.Mutex
-	// row holds the index of the change of each slot, or -1. slots holds the slot of each change; -1 for one that no other
-	// waits for.
+	// row holds the index of the change of each slot, or -1. slots holds the slot of each change; -1 for one that no
+	// other waits for.
 	row   []int32
 	slots []int
 	// waiting counts the dependencies of a slot in the closure that are not settled.
@@ -38,7 +38,8 @@ type worklist struct {
 	// reached[i] is true if a value that the object refers to changes. failed[i] is true if a dependency could not be
 	// planned.
 	reached, failed []bool
-	// arrived lists the slots whose dependencies are settled. ready lists the changes, and add the objects, that are next.
+	// arrived lists the slots whose dependencies are settled. ready lists the changes, and add the objects, that are
+	// next.
 	arrived   []int
 	ready     []int
 	add       []int
@@ -50,8 +51,8 @@ type worklist struct {
 	before map[int][]int32
 	// missing lists the rights that the requester lacks for added objects.
 	missing diag.Diagnostics
-	// users counts the dependants of a slot in the closure that are not settled. An ephemeral one counts twice, because its
-	// own dependants read the value later.
+	// users counts the dependants of a slot in the closure that are not settled. An ephemeral one counts twice, because
+	// its own dependants read the value later.
 	users []int32
 }
 
@@ -70,7 +71,8 @@ func newWorklist(ctx context.Context, pr *proposal) (*worklist, error) {
 	o := s.visits
 	o.linkMembers()
 	n := len(o.Nodes)
-	w := &worklist{pr: pr, survey: s, row: make([]int32, n), waiting: make([]int32, n), users: make([]int32, n), reached: make([]bool, n), failed: make([]bool, n), edited: make([]bool, n), before: map[int][]int32{}}
+	w := &worklist{pr: pr, survey: s, row: make([]int32, n), waiting: make([]int32, n), users: make([]int32, n),
+		reached: make([]bool, n), failed: make([]bool, n), edited: make([]bool, n), before: map[int][]int32{}}
 	for i := range w.row {
 		w.row[i] = -1
 	}
@@ -241,7 +243,8 @@ func (w *worklist) release(i int) {
 	}
 }
 
-// reaches reports whether the plan must visit object d because of object i. e is the result of i; nil if i has no change.
+// reaches reports whether the plan must visit object d because of object i. e is the result of i; nil if i has no
+// change.
 func (w *worklist) reaches(d, i int, e *expected) bool {
 	o := w.survey.visits
 	switch {

@@ -47,7 +47,8 @@ func (r *Requests) Register(w worker.Registry) {
 }
 
 // countCheck counts a drift check when it has ended, and how late it was requested.
-func (r *Requests) countCheck(do func(context.Context, workflows.StackRequest) (workflows.CheckState, error)) func(context.Context, workflows.StackRequest) (workflows.CheckState, error) {
+func (r *Requests) countCheck(do func(context.Context, workflows.StackRequest) (workflows.CheckState, error)) func(
+	context.Context, workflows.StackRequest) (workflows.CheckState, error) {
 	return func(ctx context.Context, in workflows.StackRequest) (workflows.CheckState, error) {
 		state, err := do(ctx, in)
 		if err != nil {
@@ -144,11 +145,12 @@ func (r *Requests) RequestPlan(ctx context.Context, in workflows.StackRequest) (
 	if err != nil || s.Spec.Suspend || !slices.Contains(s.Spec.Plan.Triggers, v1alpha1.TriggerSchedule) {
 		return false, err
 	}
-	return true, r.Stacks.UpdateStatus(ctx, in.Namespace, in.Name, types.UID(in.UID), func(status *v1alpha1.StackStatus) {
-		if status.Scheduled == nil || status.Scheduled.ID != in.ID {
-			status.Scheduled = &v1alpha1.StackRequest{ID: in.ID, At: metav1.NewTime(time.Now())}
-		}
-	})
+	return true, r.Stacks.UpdateStatus(ctx, in.Namespace, in.Name, types.UID(in.UID),
+		func(status *v1alpha1.StackStatus) {
+			if status.Scheduled == nil || status.Scheduled.ID != in.ID {
+				status.Scheduled = &v1alpha1.StackRequest{ID: in.ID, At: metav1.NewTime(time.Now())}
+			}
+		})
 }
 
 func (r *Requests) get(ctx context.Context, in workflows.StackRequest) (*v1alpha1.Stack, error) {

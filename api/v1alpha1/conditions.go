@@ -27,8 +27,8 @@ const (
 	// list or a network mirror names. It is Unknown for a package of a mirror directory whose checksum neither a list
 	// nor a signature confirms.
 	ConditionVerified = "Verified"
-	// ConditionSigned is True on a Provider whose package is on a list of checksums with a verified signature. Its message
-	// names the key. It is Unknown for a package from a mirror, unless a signature is required.
+	// ConditionSigned is True on a Provider whose package is on a list of checksums with a verified signature. Its
+	// message names the key. It is Unknown for a package from a mirror, unless a signature is required.
 	ConditionSigned = "Signed"
 
 	// ConditionSandboxed is True on a Provider whose processes cannot access files and processes of the server. Its
@@ -91,11 +91,11 @@ const (
 	ReasonApplying = "Applying"
 	// ReasonRolloutPaused: the plan waits between two waves of a ResourceSet's rollout.
 	ReasonRolloutPaused = "RolloutPaused"
-	// ReasonServerCopied: the approved plan waits, because the server runs on a copy of its database. The server with the
-	// original may apply the plan.
+	// ReasonServerCopied: the approved plan waits, because the server runs on a copy of its database. The server with
+	// the original may apply the plan.
 	ReasonServerCopied = "ServerCopied"
-	// ReasonServerFrozen: the approved plan waits, because the database was restored from a backup and is not thawed, or because
-	// the plan was approved before the thaw.
+	// ReasonServerFrozen: the approved plan waits, because the database was restored from a backup and is not thawed,
+	// or because the plan was approved before the thaw.
 	ReasonServerFrozen = "ServerFrozen"
 	// ReasonApplied: the change was applied.
 	ReasonApplied = "Applied"
@@ -121,8 +121,8 @@ const (
 	ReasonDestroyed = "Destroyed"
 	// ReasonForgotten: a plan stopped managing the infrastructure, which still exists, and kept the object.
 	ReasonForgotten = "Forgotten"
-	// ReasonAccountChanged: a drift check found resources changed or missing with other arguments of their ProviderConfig than
-	// before, so they may be those of another account. It recorded nothing about them.
+	// ReasonAccountChanged: a drift check found resources changed or missing with other arguments of their
+	// ProviderConfig than before, so they may be those of another account. It recorded nothing about them.
 	ReasonAccountChanged = "AccountChanged"
 	// ReasonDrifted: the infrastructure was changed outside of Hykube.
 	ReasonDrifted = "Drifted"
@@ -130,11 +130,11 @@ const (
 	ReasonGone = "Gone"
 	// ReasonCreateUnknown: a create began and its outcome is unknown; a user must check the infrastructure.
 	ReasonCreateUnknown = "CreateUnknown"
-	// ReasonRecordLost: a plan applied the object, and the ledger has no record of it. No plan creates it again until a user
-	// says whether the infrastructure exists.
+	// ReasonRecordLost: a plan applied the object, and the ledger has no record of it. No plan creates it again until a
+	// user says whether the infrastructure exists.
 	ReasonRecordLost = "RecordLost"
-	// ReasonWithoutObject: a record of infrastructure has no object, as after a restore of another moment. Only a Resource has
-	// this reason.
+	// ReasonWithoutObject: a record of infrastructure has no object, as after a restore of another moment. Only a
+	// Resource has this reason.
 	ReasonWithoutObject = "WithoutObject"
 	// ReasonTainted: the next plan will replace the object's infrastructure.
 	ReasonTainted = "Tainted"
@@ -154,8 +154,8 @@ const (
 	// ReasonAwaitingDependency: a resource of the Stack refers to a resource that the Stack does not select and that is
 	// not applied. The message names both.
 	ReasonAwaitingDependency = "AwaitingDependency"
-	// ReasonSelectorOverlaps: an older Stack of the namespace selects some of the same resources; the message names it. The
-	// Stack makes no plan.
+	// ReasonSelectorOverlaps: an older Stack of the namespace selects some of the same resources; the message names it.
+	// The Stack makes no plan.
 	ReasonSelectorOverlaps = "SelectorOverlaps"
 	// ReasonRetrying: the last plan of the Stack failed, and the server makes another one after a pause.
 	ReasonRetrying = "Retrying"
@@ -172,8 +172,8 @@ const (
 	ReasonWorkflowRefused = "WorkflowRefused"
 	// ReasonMissingRights: the author of the Stack lacks a right; the message names it.
 	ReasonMissingRights = "MissingRights"
-	// ReasonOutputsFailed: the infrastructure matches the specs, but an output of the Stack or Module cannot be evaluated
-	// or written.
+	// ReasonOutputsFailed: the infrastructure matches the specs, but an output of the Stack or Module cannot be
+	// evaluated or written.
 	ReasonOutputsFailed = "OutputsFailed"
 	// ReasonNothingSent: the Notification had no message to send since its spec was written.
 	ReasonNothingSent = "NothingSent"
@@ -245,8 +245,8 @@ const (
 	ReasonSandboxRefused = "SandboxRefused"
 	// ReasonSchemaFailed: an installed provider returned no usable schema.
 	ReasonSchemaFailed = "SchemaFailed"
-	// ReasonUpgradeRefused: the requested version lacks types of existing objects, or its package could not be verified, so
-	// the old version stays.
+	// ReasonUpgradeRefused: the requested version lacks types of existing objects, or its package could not be
+	// verified, so the old version stays.
 	ReasonUpgradeRefused = "UpgradeRefused"
 	// ReasonConfigured: the provider accepted the ProviderConfig.
 	ReasonConfigured = "Configured"
@@ -260,8 +260,8 @@ const (
 	// ReasonSecretRefused: the value of a Secret is no address, header or signing key for the Notification. The message
 	// says which, and why.
 	ReasonSecretRefused = "SecretRefused"
-	// ReasonStarterLostRight: the user who started a workflow may not start it any more, so the server ended it. It is the
-	// reason of an Event.
+	// ReasonStarterLostRight: the user who started a workflow may not start it any more, so the server ended it. It is
+	// the reason of an Event.
 	ReasonStarterLostRight = "StarterLostRight"
 )
 
@@ -297,8 +297,9 @@ const FinalizerInUse = "hykube.io/in-use"
 // AnnotationInUseBy lists, on a Secret or ConfigMap that is being deleted, the resources that still need it.
 const AnnotationInUseBy = "hykube.io/in-use-by"
 
-// AnnotationWriters lists, on a Secret or ConfigMap, who wrote each key last, as a JSON list of Contributor. In an entry,
-// wrote has the keys; an entry without keys is for all keys that no other entry names. Only the server writes it.
+// AnnotationWriters lists, on a Secret or ConfigMap, who wrote each key last, as a JSON list of Contributor. In an
+// entry, wrote has the keys; an entry without keys is for all keys that no other entry names. Only the server writes
+// it.
 const AnnotationWriters = "hykube.io/writers"
 
 // AnnotationCreatedAs holds the UID of a Plan with automatic approval; the server sets it on creation. A manifest that
@@ -342,6 +343,6 @@ func MessageMoving(to string) string {
 	return "deleted, and " + to + " names it in lifecycle.moved; make a Plan to move its infrastructure there and to remove the object"
 }
 
-// WarningAgentFrozen is the agent of the warning in each answer about a namespace whose plans the server does not apply, because
-// its database was restored from a backup.
+// WarningAgentFrozen is the agent of the warning in each answer about a namespace whose plans the server does not
+// apply, because its database was restored from a backup.
 const WarningAgentFrozen = "hykube-frozen"

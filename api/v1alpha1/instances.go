@@ -47,8 +47,8 @@ func (k InstanceKey) Compare(other InstanceKey) int {
 	return cmp.Or(cmp.Compare(k.Index, other.Index), strings.Compare(k.Name, other.Name))
 }
 
-// InstanceName returns the name of the instance of a set's template: web[0] or web["a"]. A name must not have a slash or
-// a percent sign, since it is a part of URLs, so a key has them in escaped form.
+// InstanceName returns the name of the instance of a set's template: web[0] or web["a"]. A name must not have a slash
+// or a percent sign, since it is a part of URLs, so a key has them in escaped form.
 func InstanceName(name string, key InstanceKey) string {
 	if key.Named {
 		return name + `["` + quoteKey(key.Name, true) + `"]`
@@ -141,7 +141,8 @@ func parseInstanceKey(s string) (InstanceKey, bool) {
 // control characters and marks that change the direction of the text. Otherwise, two different keys could look the
 // same. With path, it also escapes the characters that a URL path must not have.
 func quoteKey(s string, path bool) string {
-	if !strings.ContainsAny(s, "\"\\$%/") && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if !strings.ContainsAny(s, "\"\\$%/") && !strings.ContainsFunc(s,
+		func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return s
 	}
 	var b strings.Builder

@@ -136,7 +136,8 @@ func InModule(name string) bool {
 // Module, which may begin with a digit.
 func identifierLength(s string) int {
 	for i, c := range s {
-		if c != '_' && c != '-' && !unicode.IsLetter(c) && !unicode.IsDigit(c) && !unicode.Is(unicode.Mn, c) && !unicode.Is(unicode.Mc, c) {
+		if c != '_' && c != '-' && !unicode.IsLetter(c) && !unicode.IsDigit(c) && !unicode.Is(unicode.Mn, c) &&
+			!unicode.Is(unicode.Mc, c) {
 			return i
 		}
 	}

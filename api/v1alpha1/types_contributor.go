@@ -10,11 +10,12 @@ const MaxContributors = 16
 type Contributor struct {
 	// User, as the server authenticated the last of the writes. The user name is empty if more is true.
 	Identity `json:",inline"`
-	// True for the last entry of a list that has more than 16 users. It stands for all users whom the list leaves out. A
-	// plan with this entry never approves itself.
+	// True for the last entry of a list that has more than 16 users. It stands for all users whom the list leaves out.
+	// A plan with this entry never approves itself.
 	// +optional
 	More bool `json:"more,omitempty"`
-	// What the user wrote, such as "spec", "labels" or "deletion". In a plan, also objects, such as "ConfigMap hosts: list".
+	// What the user wrote, such as "spec", "labels" or "deletion". In a plan, also objects, such as "ConfigMap hosts:
+	// list".
 	// +optional
 	// +listType=atomic
 	Wrote []string `json:"wrote,omitempty"`

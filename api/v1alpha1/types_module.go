@@ -4,13 +4,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Module is a Terraform module that the server plans and applies as it is. Its resources have Terraform's addresses, after
-// that of the Module: module.shop.sim_network.main. They are no stored objects.
+// Module is a Terraform module that the server plans and applies as it is. Its resources have Terraform's addresses,
+// after that of the Module: module.shop.sim_network.main. They are no stored objects.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type Module struct {
 	metav1.TypeMeta `json:",inline"`
-	// Standard object's metadata. The name is an identifier of Terraform's language. The resources have the labels, too.
+	// Standard object's metadata. The name is an identifier of Terraform's language. The resources have the labels,
+	// too.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	// The files of the module, and what they get.
@@ -29,13 +30,14 @@ type ModuleSpec struct {
 	// "${sim_network.main.cidr}" or "${secret.db.password}".
 	// +optional
 	Inputs map[string]JSON `json:"inputs,omitempty"`
-	// Names of the ProviderConfigs for the provider configurations of the root module, by their addresses in the module:
-	// aws, or aws.west for the alias west. A resource whose configuration has no entry has the default ProviderConfig.
+	// Names of the ProviderConfigs for the provider configurations of the root module, by their addresses in the
+	// module: aws, or aws.west for the alias west. A resource whose configuration has no entry has the default
+	// ProviderConfig.
 	// +optional
 	Providers map[string]string `json:"providers,omitempty"`
-	// Whether plans may change the resources: Manage (the default) or Observe. With Observe, plans and drift checks show what
-	// differs, and no plan that changes a resource of the Module can be approved. If the Module is deleted, plans forget the
-	// resources, and destroy nothing.
+	// Whether plans may change the resources: Manage (the default) or Observe. With Observe, plans and drift checks
+	// show what differs, and no plan that changes a resource of the Module can be approved. If the Module is deleted,
+	// plans forget the resources, and destroy nothing.
 	// +optional
 	Mode ModuleMode `json:"mode,omitempty"`
 }
@@ -53,8 +55,8 @@ const (
 
 // ModuleSource names the files of a module.
 type ModuleSource struct {
-	// Name of a ConfigMap in the same namespace. Without items, each key is the name of a file in the directory of the root
-	// module, such as main.tf.
+	// Name of a ConfigMap in the same namespace. Without items, each key is the name of a file in the directory of the
+	// root module, such as main.tf.
 	ConfigMap string `json:"configMap"`
 	// Files of the module by the keys of the ConfigMap, for files in other directories.
 	// +optional
@@ -80,8 +82,9 @@ type ModuleStatus struct {
 	// The user who last wrote the spec. The outputs are evaluated with the rights of that user.
 	// +optional
 	Author *Identity `json:"author,omitempty"`
-	// Users who last wrote the parts of the spec that outputs depend on, each with these parts, such as inputs["region"]. A
-	// user without parts wrote all parts that no other has. Unlike contributors, they stay after an apply. Set by the server.
+	// Users who last wrote the parts of the spec that outputs depend on, each with these parts, such as
+	// inputs["region"]. A user without parts wrote all parts that no other has. Unlike contributors, they stay after an
+	// apply. Set by the server.
 	// +optional
 	// +listType=atomic
 	Writers []Contributor `json:"writers,omitempty"`

@@ -71,8 +71,8 @@ type PlanSpec struct {
 	// Only update the recorded state from the infrastructure, and change no infrastructure.
 	// +optional
 	RefreshOnly bool `json:"refreshOnly,omitempty"`
-	// Limits of the reads of a refresh-only plan. With limits, the plan reads resources whose infrastructure is recorded,
-	// and no data sources, in the order of their addresses.
+	// Limits of the reads of a refresh-only plan. With limits, the plan reads resources whose infrastructure is
+	// recorded, and no data sources, in the order of their addresses.
 	// +optional
 	ReadBudget *ReadBudget `json:"readBudget,omitempty"`
 	// Read only resources after this one in the order of addresses; only with readBudget. See status.readTo.
@@ -96,9 +96,9 @@ type PlanSpec struct {
 	// and no user can approve the plan.
 	// +optional
 	Speculative bool `json:"speculative,omitempty"`
-	// The speculative plan that the user saw, of the same user and in the last hour. This plan takes over the answers of providers to
-	// the questions of that plan, so that it has the values that the user saw. It asks a provider again about what was recorded, or
-	// configured, differently since.
+	// The speculative plan that the user saw, of the same user and in the last hour. This plan takes over the answers
+	// of providers to the questions of that plan, so that it has the values that the user saw. It asks a provider again
+	// about what was recorded, or configured, differently since.
 	// +optional
 	Shown *PlanReference `json:"shown,omitempty"`
 	// Value of the function plantimestamp in this plan. Defaults to the creation time of the plan.
@@ -129,11 +129,12 @@ type PlanStatus struct {
 	// User who created the plan. Set by the server.
 	// +optional
 	RequestedBy *Identity `json:"requestedBy,omitempty"`
-	// Time at which the server accepted the plan. Unlike creationTimestamp, it orders plans of one second. Set by the server.
+	// Time at which the server accepted the plan. Unlike creationTimestamp, it orders plans of one second. Set by the
+	// server.
 	// +optional
 	RequestedAt *metav1.MicroTime `json:"requestedAt,omitempty"`
-	// Users who wrote what the changes follow from, since the resources were last applied. Rights of these users, and not
-	// only of requester and approvers, decide whether the plan approves itself. Set by the server.
+	// Users who wrote what the changes follow from, since the resources were last applied. Rights of these users, and
+	// not only of requester and approvers, decide whether the plan approves itself. Set by the server.
 	// +optional
 	// +listType=atomic
 	Contributors []Contributor `json:"contributors,omitempty"`
@@ -163,22 +164,22 @@ type PlanStatus struct {
 	// +listType=map
 	// +listMapKey=uid
 	WaitsFor []PlanReference `json:"waitsFor,omitempty"`
-	// How the apply updates and replaces the instances of ResourceSets with spec.rollout. The plan keeps the rollout that
-	// the set had when the plan was made.
+	// How the apply updates and replaces the instances of ResourceSets with spec.rollout. The plan keeps the rollout
+	// that the set had when the plan was made.
 	// +optional
 	// +listType=map
 	// +listMapKey=uid
 	Rollouts []PlanRollout `json:"rollouts,omitempty"`
-	// Outputs of Modules that the changes change, at most 100. A plan with more than 10,000 changes lists none, and no plan
-	// lists an output of more than 1,000 resources, or one that its requester may not read.
+	// Outputs of Modules that the changes change, at most 100. A plan with more than 10,000 changes lists none, and no
+	// plan lists an output of more than 1,000 resources, or one that its requester may not read.
 	// +optional
 	// +listType=atomic
 	Outputs []PlanOutput `json:"outputs,omitempty"`
 	// The decision about the plan. Only the subresource "approval" writes it.
 	// +optional
 	Approval *PlanApproval `json:"approval,omitempty"`
-	// The rules of PlanPolicies and ClusterPlanPolicies that hold for the plan, at most 50: those that deny it first. The
-	// server evaluates all rules when the plan is made, at each approval, and before the apply.
+	// The rules of PlanPolicies and ClusterPlanPolicies that hold for the plan, at most 50: those that deny it first.
+	// The server evaluates all rules when the plan is made, at each approval, and before the apply.
 	// +optional
 	// +listType=atomic
 	Policies []PlanPolicyResult `json:"policies,omitempty"`
@@ -193,8 +194,8 @@ type PlanStatus struct {
 	// Set when a user cancelled the plan. Only the subresource "cancel" writes it.
 	// +optional
 	Cancel *PlanCancel `json:"cancel,omitempty"`
-	// Time until which the apply pauses for a rollout while no step of it runs. Then the plan does not count as one that is
-	// being applied. Empty when the apply continues.
+	// Time until which the apply pauses for a rollout while no step of it runs. Then the plan does not count as one
+	// that is being applied. Empty when the apply continues.
 	// +optional
 	PausedUntil *metav1.Time `json:"pausedUntil,omitempty"`
 	// Progress of the planning and the apply.
@@ -205,8 +206,8 @@ type PlanStatus struct {
 	// +optional
 	// +listType=atomic
 	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
-	// Assertions in check blocks of Modules that do not hold, as warnings: with the planned values, and after an apply with the recorded
-	// ones. The limits are those of the diagnostics.
+	// Assertions in check blocks of Modules that do not hold, as warnings: with the planned values, and after an apply
+	// with the recorded ones. The limits are those of the diagnostics.
 	// +optional
 	// +listType=atomic
 	Checks []Diagnostic `json:"checks,omitempty"`
@@ -224,8 +225,8 @@ type PlanStatus struct {
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
 }
 
-// PlanOutput is an output of a Module whose value a plan changes. A value that is sensitive, or too large for the Plan, is
-// omitted. Without the right to get the Module, all values are omitted.
+// PlanOutput is an output of a Module whose value a plan changes. A value that is sensitive, or too large for the Plan,
+// is omitted. Without the right to get the Module, all values are omitted.
 type PlanOutput struct {
 	// Name of the Module.
 	Module string `json:"module"`
@@ -275,7 +276,8 @@ func (p *Plan) ApprovesItself() bool {
 // ApprovalFollows reports whether the server approves the plan next: planning is done, and the plan approves itself.
 func (p *Plan) ApprovalFollows() bool {
 	ready := meta.FindStatusCondition(p.Status.Conditions, ConditionReady)
-	return p.ApprovesItself() && p.Status.Approval == nil && !p.Ended() && ready != nil && ready.Reason == ReasonPlanning &&
+	return p.ApprovesItself() && p.Status.Approval == nil && !p.Ended() && ready != nil &&
+		ready.Reason == ReasonPlanning &&
 		meta.IsStatusConditionTrue(p.Status.Conditions, ConditionPlanned)
 }
 
@@ -326,8 +328,8 @@ type Identity struct {
 	// +optional
 	// +listType=atomic
 	Groups []string `json:"groups,omitempty"`
-	// True if the token file of the server named the user. Such a user has no rights any more once the file does not name
-	// the user, and has no rights of a group once the file does not give the group.
+	// True if the token file of the server named the user. Such a user has no rights any more once the file does not
+	// name the user, and has no rights of a group once the file does not give the group.
 	// +optional
 	TokenFile bool `json:"tokenFile,omitempty"`
 	// Users whose workers acted for the user in a workflow that the user started. Each of them needs the rights, too.
@@ -352,12 +354,14 @@ type WorkflowUser struct {
 
 // Shares reports whether one user is part of both identities: as the user, or through a workflow.
 func (i *Identity) Shares(other *Identity) bool {
-	return i != nil && other != nil && slices.ContainsFunc(i.Usernames(), func(name string) bool { return slices.Contains(other.Usernames(), name) })
+	return i != nil && other != nil && slices.ContainsFunc(i.Usernames(),
+		func(name string) bool { return slices.Contains(other.Usernames(), name) })
 }
 
 // Within reports whether each user behind the identity is also behind another one.
 func (i *Identity) Within(other *Identity) bool {
-	return !slices.ContainsFunc(i.Usernames(), func(name string) bool { return !slices.Contains(other.Usernames(), name) })
+	return !slices.ContainsFunc(i.Usernames(),
+		func(name string) bool { return !slices.Contains(other.Usernames(), name) })
 }
 
 // String returns the name of the user, and of those through whose workers the request came: "alice through flow".
@@ -449,8 +453,8 @@ type PlanApproval struct {
 	// +optional
 	Partial bool `json:"partial,omitempty"`
 	// Indexes of the changes that a partial approval leaves out, such as "0-3,7": at the time of the approval they were
-	// blocked or stale, or depended on such a change. The apply leaves them out, too, and policies judge the plan without
-	// them. Set by the server.
+	// blocked or stale, or depended on such a change. The apply leaves them out, too, and policies judge the plan
+	// without them. Set by the server.
 	// +optional
 	LeftOut string `json:"leftOut,omitempty"`
 	// Reason for the decision, as text.
@@ -462,15 +466,16 @@ type PlanApproval struct {
 	// Time of the decision. Set by the server.
 	// +optional
 	At *metav1.Time `json:"at,omitempty"`
-	// Set if the plan approved itself, so that no user decided. Then by is the user with whose rights it did: the author of the
-	// stack, or else the user who made the plan. Set by the server.
+	// Set if the plan approved itself, so that no user decided. Then by is the user with whose rights it did: the
+	// author of the stack, or else the user who made the plan. Set by the server.
 	// +optional
 	Automatic *AutomaticDecision `json:"automatic,omitempty"`
 }
 
 // AutomaticDecision is why a plan approved itself.
 type AutomaticDecision struct {
-	// Name of the stack with spec.approval Automatic that made the plan; empty if spec.approval of the plan itself is Automatic.
+	// Name of the stack with spec.approval Automatic that made the plan; empty if spec.approval of the plan itself is
+	// Automatic.
 	// +optional
 	Stack string `json:"stack,omitempty"`
 	// The rule AllowAutomatic that allowed it, such as "PlanPolicy/production/no-deletes"; empty if no such rule holds.

@@ -88,7 +88,8 @@ const (
 	StaleMissingRights StaleReason = "MissingRights"
 	// StaleInconsistentPlan: with all values known, the arguments or the provider's plan differ from the approved ones.
 	StaleInconsistentPlan StaleReason = "InconsistentPlan"
-	// StalePolicyDenied: a rule of a policy that depended on unknown values does not permit the change with the known ones.
+	// StalePolicyDenied: a rule of a policy that depended on unknown values does not permit the change with the known
+	// ones.
 	StalePolicyDenied StaleReason = "PolicyDenied"
 	// StaleImportedElsewhere: another object imported the same resource.
 	StaleImportedElsewhere StaleReason = "ImportedElsewhere"
@@ -266,16 +267,17 @@ type PlanChange struct {
 
 // PlanSecret is a secret argument whose value comes from other objects.
 type PlanSecret struct {
-	// Path of the argument, in the format of an element of replacePaths. Omitted if the items leave out further arguments.
+	// Path of the argument, in the format of an element of replacePaths. Omitted if the items leave out further
+	// arguments.
 	// +optional
 	Path *runtime.RawExtension `json:"path,omitempty"`
-	// Objects that the secret comes from, such as "namespace.prod.sim_password.db", or "secret.db.password" for a key of a
-	// Secret. At most 17.
+	// Objects that the secret comes from, such as "namespace.prod.sim_password.db", or "secret.db.password" for a key
+	// of a Secret. At most 17.
 	// +listType=atomic
 	From []string `json:"from"`
-	// True if the plan gives the secret to a provider that does not have it yet. A plan with such a secret approves itself
-	// only if the users who caused the change may read the secret: with "get" on the subresource "state" of the object, or
-	// "get" on the Secret.
+	// True if the plan gives the secret to a provider that does not have it yet. A plan with such a secret approves
+	// itself only if the users who caused the change may read the secret: with "get" on the subresource "state" of the
+	// object, or "get" on the Secret.
 	// +optional
 	Discloses bool `json:"discloses,omitempty"`
 }
@@ -295,8 +297,8 @@ type PlanExpression struct {
 	// Expression as in the spec, such as "${configmap.net.cidr}", of at most 200 bytes. Of a secret argument, only its
 	// references.
 	Expression string `json:"expression"`
-	// True if the object has the expression only since its last apply. Then the argument had a constant value, or another
-	// expression.
+	// True if the object has the expression only since its last apply. Then the argument had a constant value, or
+	// another expression.
 	// +optional
 	Rewritten bool `json:"rewritten,omitempty"`
 	// Names of the users who wrote the expression, or what it refers to, since the last apply. They are among the

@@ -74,8 +74,8 @@ const (
 	// PolicyRequireApprovals requires the approvals in the field approvals.
 	PolicyRequireApprovals PlanPolicyEffect = "RequireApprovals"
 	// PolicyAllowAutomatic permits a plan with spec.approval Automatic to be applied without an approval, even if its
-	// creator may not approve plans. It permits nothing if the author of the policy may not approve plans. If a namespace has such rules, the server applies a plan automatically only if one
-	// of them holds for it.
+	// creator may not approve plans. It permits nothing if the author of the policy may not approve plans. If a
+	// namespace has such rules, the server applies a plan automatically only if one of them holds for it.
 	PolicyAllowAutomatic PlanPolicyEffect = "AllowAutomatic"
 )
 
@@ -84,10 +84,10 @@ type PlanPolicyRule struct {
 	// Name of the rule within the policy.
 	Name string `json:"name"`
 	// Condition in CEL (https://cel.dev). The rule holds if the condition is true. If it cannot be evaluated, the plan
-	// is denied. If it depends on a value that is not known before the apply, the rule is undecided, and evaluated again
-	// before the change with that value. The variables are: plan (as "terraform show -json" prints it, without configuration), spec (of the
-	// Plan), requester and approvers (username, groups), counts, providers, namespaceObject (metadata.name and
-	// metadata.labels), earlier (records of earlier plans, latest first) and now.
+	// is denied. If it depends on a value that is not known before the apply, the rule is undecided, and evaluated
+	// again before the change with that value. The variables are: plan (as "terraform show -json" prints it, without
+	// configuration), spec (of the Plan), requester and approvers (username, groups), counts, providers,
+	// namespaceObject (metadata.name and metadata.labels), earlier (records of earlier plans, latest first) and now.
 	When string `json:"when"`
 	// Deny, Warn, RequireApprovals or AllowAutomatic.
 	Effect PlanPolicyEffect `json:"effect"`
@@ -111,8 +111,8 @@ type RequiredApprovals struct {
 	// +optional
 	// +listType=set
 	Groups []string `json:"groups,omitempty"`
-	// If true, an approval by the plan's creator does not count, and none by a user who wrote what the changes follow from
-	// (status.contributors of the plan).
+	// If true, an approval by the plan's creator does not count, and none by a user who wrote what the changes follow
+	// from (status.contributors of the plan).
 	// +optional
 	ExcludeRequester bool `json:"excludeRequester,omitempty"`
 }
@@ -129,8 +129,8 @@ type PlanPolicyResult struct {
 	// The approvals that the rule requires.
 	// +optional
 	Approvals *RequiredApprovals `json:"approvals,omitempty"`
-	// Set if it is not known whether the rule holds, because it depends on values that are not known before the apply. The
-	// server evaluates the rule again before each of these changes. Until then, the rule has no effect.
+	// Set if it is not known whether the rule holds, because it depends on values that are not known before the apply.
+	// The server evaluates the rule again before each of these changes. Until then, the rule has no effect.
 	// +optional
 	Undecided *PlanPolicyUndecided `json:"undecided,omitempty"`
 	// User who last wrote the policy; only for the effect AllowAutomatic.

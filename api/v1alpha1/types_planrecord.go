@@ -19,8 +19,8 @@ type PlanRecord struct {
 	// User who created the plan.
 	// +optional
 	RequestedBy *Identity `json:"requestedBy,omitempty"`
-	// User who requested the drift check that caused the plan of a stack; absent for other plans. The plan has the rights of
-	// requestedBy.
+	// User who requested the drift check that caused the plan of a stack; absent for other plans. The plan has the
+	// rights of requestedBy.
 	// +optional
 	CheckRequestedBy *Identity `json:"checkRequestedBy,omitempty"`
 	// Users who wrote what the changes follow from, as in the status of the plan.

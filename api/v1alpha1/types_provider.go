@@ -39,9 +39,9 @@ type ProviderSpec struct {
 	// +optional
 	// +listType=set
 	Checksums []string `json:"checksums,omitempty"`
-	// OpenPGP keys of the publisher: ASCII-armored public keys, or fingerprints (40 or 64 hexadecimal digits) of keys that
-	// the registry names. One of them must have signed the list of checksums that has the package. Empty accepts all
-	// keys that the registry names, and packages of mirrors without a signature.
+	// OpenPGP keys of the publisher: ASCII-armored public keys, or fingerprints (40 or 64 hexadecimal digits) of keys
+	// that the registry names. One of them must have signed the list of checksums that has the package. Empty accepts
+	// all keys that the registry names, and packages of mirrors without a signature.
 	// +optional
 	// +listType=set
 	SigningKeys []string `json:"signingKeys,omitempty"`
@@ -189,9 +189,10 @@ type SecretArgument struct {
 	Name string `json:"name"`
 	// Key in the Secret's data.
 	Key string `json:"key"`
-	// True for a credential that is replaced now and then, such as a token. A new value leaves approved plans valid: a step
-	// goes on if the provider reads the approved state with it. A create goes on without such a proof. So an argument that
-	// chooses an account, such as an endpoint, must not rotate. False: each plan is stale after a new value.
+	// True for a credential that is replaced now and then, such as a token. A new value leaves approved plans valid: a
+	// step goes on if the provider reads the approved state with it. A create goes on without such a proof. So an
+	// argument that chooses an account, such as an endpoint, must not rotate. False: each plan is stale after a new
+	// value.
 	// +optional
 	Rotates bool `json:"rotates,omitempty"`
 }

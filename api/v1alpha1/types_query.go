@@ -44,8 +44,9 @@ type QuerySpec struct {
 	// Also read each resource, and return a manifest that imports it.
 	// +optional
 	Manifests bool `json:"manifests,omitempty"`
-	// Names of objects of the type in the namespace, also of instances. Also read each resource, and name in its matches
-	// those of the objects that it may belong to. Their specs are evaluated with the rights of the author. At most 10000.
+	// Names of objects of the type in the namespace, also of instances. Also read each resource, and name in its
+	// matches those of the objects that it may belong to. Their specs are evaluated with the rights of the author. At
+	// most 10000.
 	// +optional
 	// +listType=atomic
 	Objects []string `json:"objects,omitempty"`

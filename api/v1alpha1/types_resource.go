@@ -6,9 +6,9 @@ import (
 
 // The function Resource of this package prevents a Go type of that name.
 
-// ResourceSummary is the kind Resource: one row of the table of all objects of providers' kinds, and of all instances of
-// ResourceSets. It is read-only. The server derives it from the object when a client reads it, and stores nothing. Its
-// metadata is that of the object, except that the name contains the kind, such as "sim-network.main".
+// ResourceSummary is the kind Resource: one row of the table of all objects of providers' kinds, and of all instances
+// of ResourceSets. It is read-only. The server derives it from the object when a client reads it, and stores nothing.
+// Its metadata is that of the object, except that the name contains the kind, such as "sim-network.main".
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type ResourceSummary struct {
@@ -28,7 +28,8 @@ type ResourceSummary struct {
 	// State of the object.
 	// +optional
 	Status ResourceSummaryStatus `json:"status,omitempty"`
-	// Attribute that contains the text of the field selector "attribute", such as "tags.team". Empty without that selector.
+	// Attribute that contains the text of the field selector "attribute", such as "tags.team". Empty without that
+	// selector.
 	// +optional
 	Found string `json:"found,omitempty"`
 }
@@ -60,9 +61,9 @@ const (
 	ResourceFieldReady          = "ready"
 	ResourceFieldReason         = "reason"
 	ResourceFieldID             = "id"
-	// ResourceFieldSearch selects, in a list, the Resources whose name contains a text in any case, or whose ID is the text.
-	// ResourceFieldAttribute selects those with an attribute in the status that contains a text in any case. A value that is
-	// masked contains nothing.
+	// ResourceFieldSearch selects, in a list, the Resources whose name contains a text in any case, or whose ID is the
+	// text. ResourceFieldAttribute selects those with an attribute in the status that contains a text in any case. A
+	// value that is masked contains nothing.
 	ResourceFieldSearch    = "search"
 	ResourceFieldAttribute = "attribute"
 	// ResourceFieldRecord selects, in a list, what the stores disagree about: one of the values below.
@@ -71,9 +72,11 @@ const (
 
 // Values of the field selector "record".
 const (
-	// RecordLost selects the objects that a plan applied and of which the ledger has no record. Their reason is RecordLost.
+	// RecordLost selects the objects that a plan applied and of which the ledger has no record. Their reason is
+	// RecordLost.
 	RecordLost = "Lost"
-	// RecordWithoutObject selects the records of infrastructure whose object does not exist. Their reason is WithoutObject.
+	// RecordWithoutObject selects the records of infrastructure whose object does not exist. Their reason is
+	// WithoutObject.
 	RecordWithoutObject = "WithoutObject"
 )
 

@@ -98,7 +98,8 @@ const (
 
 // StackPlanPolicy defines when and how the server makes plans of a stack.
 type StackPlanPolicy struct {
-	// Events after which the server makes a plan, or starts spec.workflow: Change, Schedule or both. Change is the default.
+	// Events after which the server makes a plan, or starts spec.workflow: Change, Schedule or both. Change is the
+	// default.
 	// +optional
 	// +listType=set
 	Triggers []PlanTrigger `json:"triggers,omitempty"`
@@ -173,8 +174,8 @@ type StackRetry struct {
 	Backoff *metav1.Duration `json:"backoff,omitempty"`
 }
 
-// StackOutputTargets names the objects with the outputs of a stack. The stack creates them, and writes to no object that
-// it did not create.
+// StackOutputTargets names the objects with the outputs of a stack. The stack creates them, and writes to no object
+// that it did not create.
 type StackOutputTargets struct {
 	// Name of the ConfigMap with the outputs that are not sensitive.
 	// +optional
@@ -198,12 +199,13 @@ type StackStatus struct {
 	// user. Set by the server.
 	// +optional
 	Author *Identity `json:"author,omitempty"`
-	// Generation of the spec that the author wrote. Later ones only suspend the stack, or let it continue. Set by the server.
+	// Generation of the spec that the author wrote. Later ones only suspend the stack, or let it continue. Set by the
+	// server.
 	// +optional
 	AuthorGeneration int64 `json:"authorGeneration,omitempty"`
-	// Last generation of the spec of which a plan was applied as a whole, after the approval of a user other than the author. If
-	// that is authorGeneration or a later one, the author may approve plans of what others wrote, also where a policy excludes the
-	// requester.
+	// Last generation of the spec of which a plan was applied as a whole, after the approval of a user other than the
+	// author. If that is authorGeneration or a later one, the author may approve plans of what others wrote, also where
+	// a policy excludes the requester.
 	// +optional
 	ApprovedGeneration int64 `json:"approvedGeneration,omitempty"`
 	// Number of resources that the stack selects.
@@ -340,8 +342,8 @@ type StackPlan struct {
 	// True when the plan has ended.
 	// +optional
 	Ended bool `json:"ended,omitempty"`
-	// Creates of resources of the stack whose outcome was unknown after the plan. When users have resolved all, the stack
-	// makes its next plan.
+	// Creates of resources of the stack whose outcome was unknown after the plan. When users have resolved all, the
+	// stack makes its next plan.
 	// +optional
 	UnknownCreates int32 `json:"unknownCreates,omitempty"`
 }
@@ -420,8 +422,8 @@ type PlanStack struct {
 	StackUID types.UID `json:"stackUID"`
 	// Generation of the stack's spec.
 	StackGeneration int64 `json:"stackGeneration"`
-	// True if another user than the author approved an earlier plan of the stack as the author wrote it, and that was applied as a
-	// whole. The author then counts as the requester only of what nobody else wrote.
+	// True if another user than the author approved an earlier plan of the stack as the author wrote it, and that was
+	// applied as a whole. The author then counts as the requester only of what nobody else wrote.
 	// +optional
 	AuthorApproved bool `json:"authorApproved,omitempty"`
 	// Number of the plan among those of the stack.
@@ -434,8 +436,8 @@ type PlanStack struct {
 	// ID of the request, for the triggers Schedule, DriftCheck and Drift.
 	// +optional
 	Request string `json:"request,omitempty"`
-	// User who requested the drift check that caused the plan; absent for a schedule, and for other triggers. The plan has
-	// the rights of the stack's author.
+	// User who requested the drift check that caused the plan; absent for a schedule, and for other triggers. The plan
+	// has the rights of the stack's author.
 	// +optional
 	CheckRequestedBy *Identity `json:"checkRequestedBy,omitempty"`
 	// Number of plans of the same contents that failed before this one, with onError Retry.

@@ -15,9 +15,9 @@ const (
 	MaxStateBytes = 256 << 20
 )
 
-// StatePush takes a part of a Terraform state into the records of a namespace. A client sends the entries in pages, and then
-// commits. The server checks each page and changes nothing before the commit, which records all entries or none. The response has
-// the problems in its status; the server never stores a StatePush.
+// StatePush takes a part of a Terraform state into the records of a namespace. A client sends the entries in pages, and
+// then commits. The server checks each page and changes nothing before the commit, which records all entries or none.
+// The response has the problems in its status; the server never stores a StatePush.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type StatePush struct {
@@ -35,8 +35,8 @@ type StatePush struct {
 
 // StatePushSpec is one page of a push.
 type StatePushSpec struct {
-	// UUID that the client generates for all pages of one push. A namespace has one push at a time: the first page of a new
-	// one discards the pages of the last.
+	// UUID that the client generates for all pages of one push. A namespace has one push at a time: the first page of a
+	// new one discards the pages of the last.
 	ID string `json:"id"`
 	// Number of the page, from 0.
 	// +optional
@@ -94,7 +94,8 @@ type StateEntry struct {
 	Address string `json:"address"`
 	// Terraform type of the resource, such as sim_network.
 	Type string `json:"type"`
-	// Name of the object, of an instance of a ResourceSet, or of a resource of a Module, such as main, web[0] or module.shop:main.
+	// Name of the object, of an instance of a ResourceSet, or of a resource of a Module, such as main, web[0] or
+	// module.shop:main.
 	Name string `json:"name"`
 	// Registry address of the provider, such as registry.terraform.io/hashicorp/random.
 	Provider string `json:"provider"`
@@ -124,7 +125,8 @@ type StateInstance struct {
 	// Attributes as Terraform 0.11 wrote them.
 	// +optional
 	FlatAttributes map[string]string `json:"flatAttributes,omitempty"`
-	// Paths of sensitive values, each as the JSON that Terraform writes, such as [{"type":"get_attr","value":"password"}].
+	// Paths of sensitive values, each as the JSON that Terraform writes, such as
+	// [{"type":"get_attr","value":"password"}].
 	// +optional
 	// +listType=atomic
 	SensitivePaths []string `json:"sensitivePaths,omitempty"`
@@ -148,8 +150,9 @@ type StateInstance struct {
 	Dependencies []string `json:"dependencies,omitempty"`
 }
 
-// StatePull returns the records of a namespace as a Terraform state. It has the secrets, so it needs the right to get the raw
-// state of each kind. The response has a page of the entries in its status; the server never stores a StatePull.
+// StatePull returns the records of a namespace as a Terraform state. It has the secrets, so it needs the right to get
+// the raw state of each kind. The response has a page of the entries in its status; the server never stores a
+// StatePull.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type StatePull struct {
@@ -167,7 +170,8 @@ type StatePull struct {
 
 // StatePullSpec selects a page.
 type StatePullSpec struct {
-	// Name of a Module: only its resources, with their addresses in its root module. Empty for the records of the whole namespace.
+	// Name of a Module: only its resources, with their addresses in its root module. Empty for the records of the whole
+	// namespace.
 	// +optional
 	Module string `json:"module,omitempty"`
 	// Token of the previous page. Empty for the first page.

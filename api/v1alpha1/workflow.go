@@ -16,7 +16,8 @@ const (
 )
 
 // WorkflowAnnotations are the annotations that name the workflow of a Plan. They cannot be changed after its creation.
-var WorkflowAnnotations = []string{AnnotationWorkflowNamespace, AnnotationWorkflowID, AnnotationWorkflowRunID, AnnotationWorkflowStep}
+var WorkflowAnnotations = []string{AnnotationWorkflowNamespace, AnnotationWorkflowID, AnnotationWorkflowRunID,
+	AnnotationWorkflowStep}
 
 // Names of the headers with which a worker acts for the user who started a workflow. The server puts a signed text into
 // the header of an activity, and the worker sends it with its requests to the API.
@@ -31,7 +32,8 @@ const (
 // in its name, so no two of them share a Temporal namespace.
 const temporalPrefix = "hykube."
 
-// TemporalNamespace returns the Temporal namespace for the workflows of a Kubernetes namespace: "prod" -> "hykube.prod".
+// TemporalNamespace returns the Temporal namespace for the workflows of a Kubernetes namespace: "prod" ->
+// "hykube.prod".
 func TemporalNamespace(namespace string) string { return temporalPrefix + namespace }
 
 // NamespaceOfTemporal is the inverse of TemporalNamespace. ok is false for any other name. It does not check that a

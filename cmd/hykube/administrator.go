@@ -18,8 +18,10 @@ type administratorOptions struct {
 }
 
 func (o *administratorOptions) addFlags(fs *pflag.FlagSet) {
-	fs.StringVarP(&o.dataDir, "data-dir", "d", server.DefaultDataDir(), "Data directory of the server, for its admin.kubeconfig.")
-	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "Kubeconfig of an administrator, in place of admin.kubeconfig of the data directory.")
+	fs.StringVarP(&o.dataDir, "data-dir", "d", server.DefaultDataDir(),
+		"Data directory of the server, for its admin.kubeconfig.")
+	fs.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"Kubeconfig of an administrator, in place of admin.kubeconfig of the data directory.")
 }
 
 // request sends a request and decodes the JSON of the response.

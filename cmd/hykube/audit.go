@@ -58,14 +58,17 @@ not run. The command exits with 0 if the log is complete and unchanged, and with
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVarP(&o.dataDir, "data-dir", "d", o.dataDir, "Data directory of the server.")
-	fs.StringVarP(&o.file, "file", "f", "", "Audit log, without the numbers of rotated files; the default is audit/audit.log in the data directory.")
+	fs.StringVarP(&o.file, "file", "f", "",
+		"Audit log, without the numbers of rotated files; the default is audit/audit.log in the data directory.")
 	fs.StringVar(&o.keyFile, "key-file", "", "Key of the audit log; the default is audit.key in the data directory.")
 	const offline = ", as for hykube server; needed only while the server does not run."
 	fs.StringVar(&o.store.Endpoint, "datastore-endpoint", "", "Database of the server"+offline)
 	fs.StringVar(&o.store.KeyFile, "encryption-key-file", "", "Root key of the server"+offline)
 	fs.StringVar(&o.endpoint, "datastore-endpoint-file", "", "File with the database of the server"+offline)
-	fs.StringVar(&o.store.EncryptionConfig, "encryption-provider-config", "", "EncryptionConfiguration of the server"+offline)
-	fs.BoolVar(&o.filesOnly, "files-only", false, "Check the files alone. Missing records at the beginning and at the end are then not found.")
+	fs.StringVar(&o.store.EncryptionConfig, "encryption-provider-config", "",
+		"EncryptionConfiguration of the server"+offline)
+	fs.BoolVar(&o.filesOnly, "files-only", false,
+		"Check the files alone. Missing records at the beginning and at the end are then not found.")
 	return cmd
 }
 
@@ -121,7 +124,8 @@ func printReport(w io.Writer, r *auditlog.Report) error {
 	if len(r.Problems) > 0 {
 		return errors.New("verify audit log: records were changed or are missing")
 	}
-	fmt.Fprintf(w, "complete and unchanged: records %d to %d in %s, from %s to %s\n", r.First, r.Last, diff.Plural(len(r.Files), "file"),
+	fmt.Fprintf(w, "complete and unchanged: records %d to %d in %s, from %s to %s\n", r.First, r.Last,
+		diff.Plural(len(r.Files), "file"),
 		r.From.UTC().Format(time.RFC3339), r.To.UTC().Format(time.RFC3339))
 	return nil
 }

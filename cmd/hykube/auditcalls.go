@@ -41,9 +41,11 @@ the key of the log; "hykube audit verify" checks the log.`,
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVarP(&o.dataDir, "data-dir", "d", server.DefaultDataDir(), "Data directory of the server.")
-	fs.StringVarP(&o.file, "file", "f", "", "Audit log, without the numbers of rotated files; the default is audit/audit.log in the data directory.")
+	fs.StringVarP(&o.file, "file", "f", "",
+		"Audit log, without the numbers of rotated files; the default is audit/audit.log in the data directory.")
 	fs.StringVar(&o.afterBackup, "after-backup", "", "Only calls that this backup does not know.")
-	fs.StringVar(&o.backup.identity, "age-identity", "", "File with the age identity of a backup that is encrypted with age.")
+	fs.StringVar(&o.backup.identity, "age-identity", "",
+		"File with the age identity of a backup that is encrypted with age.")
 	return cmd
 }
 
@@ -56,7 +58,8 @@ func (o *auditCallsOptions) run(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	calls = slices.DeleteFunc(calls, func(c auditlog.Call) bool { return c.Outcome == "Failed" || c.Operation == audit.Open })
+	calls = slices.DeleteFunc(calls,
+		func(c auditlog.Call) bool { return c.Outcome == "Failed" || c.Operation == audit.Open })
 	if len(calls) == 0 {
 		fmt.Fprintln(out, "No calls.")
 		return nil
@@ -64,7 +67,8 @@ func (o *auditCallsOptions) run(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "BEGAN\tOPERATION\tNAMESPACE\tRESOURCE\tPLAN\tOUTCOME")
 	for _, c := range calls {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s.%s\t%s\t%s\n", c.Began.UTC().Format(time.RFC3339), c.Operation, c.Namespace, c.Type, c.Name, c.Plan, cmp.Or(c.Outcome, "Unknown"))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s.%s\t%s\t%s\n", c.Began.UTC().Format(time.RFC3339), c.Operation, c.Namespace,
+			c.Type, c.Name, c.Plan, cmp.Or(c.Outcome, "Unknown"))
 	}
 	return w.Flush()
 }

@@ -55,8 +55,10 @@ it uses admin.kubeconfig of the data directory, or --kubeconfig.`,
 		},
 	}
 	o.addFlags(cmd.Flags())
-	cmd.Flags().StringVarP(&o.output, "output", "o", "", `File for the backup, a directory for a file with the time in its name, or "-" for the standard output.`)
-	cmd.Flags().StringArrayVar(&o.recipients, "age-recipient", nil, "Encrypt the backup with age for this recipient (age1...); repeatable.")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "",
+		`File for the backup, a directory for a file with the time in its name, or "-" for the standard output.`)
+	cmd.Flags().StringArrayVar(&o.recipients, "age-recipient", nil,
+		"Encrypt the backup with age for this recipient (age1...); repeatable.")
 	_ = cmd.MarkFlagRequired("output")
 	return cmd
 }
@@ -111,7 +113,8 @@ func parseRecipients(texts []string) (to []age.Recipient, err error) {
 	for _, text := range texts {
 		r, err := age.ParseX25519Recipient(text)
 		if err != nil {
-			return nil, fmt.Errorf("use --age-recipient %q: %w; age-keygen prints the recipient of a new identity", text, err)
+			return nil, fmt.Errorf("use --age-recipient %q: %w; age-keygen prints the recipient of a new identity",
+				text, err)
 		}
 		to = append(to, r)
 	}

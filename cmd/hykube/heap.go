@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	// maxHeapGrowth is the percentage by which a small heap may grow between two garbage collections, unless GOGC is set. At
-	// 200, the collector runs half as often as at 100, the default of Go. The memory of an idle server does not depend on it.
+	// maxHeapGrowth is the percentage by which a small heap may grow between two garbage collections, unless GOGC is
+	// set. At 200, the collector runs half as often as at 100, the default of Go. The memory of an idle server does not
+	// depend on it.
 	maxHeapGrowth = 200
 	// minHeapGrowth is that percentage for a very large heap.
 	minHeapGrowth = 50
@@ -23,9 +24,9 @@ const (
 	heapInterval = time.Second
 )
 
-// memoryShare is the part of the memory of the container or the machine from which on the collector runs more often, unless
-// GOMEMLIMIT is set. The rest is for the providers' processes. Otherwise a large heap could grow to three times the size that
-// is in use, until the kernel ends the process.
+// memoryShare is the part of the memory of the container or the machine from which on the collector runs more often,
+// unless GOMEMLIMIT is set. The rest is for the providers' processes. Otherwise a large heap could grow to three times
+// the size that is in use, until the kernel ends the process.
 const memoryShare = 0.5
 
 // limitHeap limits the growth of the heap, until ctx ends.
@@ -34,7 +35,8 @@ func limitHeap(ctx context.Context, logger *slog.Logger) {
 		debug.SetGCPercent(maxHeapGrowth)
 		go adaptHeapGrowth(ctx)
 	}
-	_, err := memlimit.Set(memlimit.WithRatio(memoryShare), memlimit.WithProvider(memlimit.ApplyFallback(memlimit.FromCgroup, memlimit.FromSystem)))
+	_, err := memlimit.Set(memlimit.WithRatio(memoryShare),
+		memlimit.WithProvider(memlimit.ApplyFallback(memlimit.FromCgroup, memlimit.FromSystem)))
 	if err != nil {
 		logger.Warn("read the memory limit of the container or the machine; the heap has no limit", "error", err)
 	}

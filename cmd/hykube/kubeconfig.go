@@ -32,7 +32,8 @@ type kubeconfigOptions struct {
 }
 
 func newKubeconfigCommand() *cobra.Command {
-	o := &kubeconfigOptions{dataDir: server.DefaultDataDir(), expires: certificateLife, user: access.User{Namespace: "default"}}
+	o := &kubeconfigOptions{dataDir: server.DefaultDataDir(), expires: certificateLife,
+		user: access.User{Namespace: "default"}}
 	cmd := &cobra.Command{
 		Use:   "kubeconfig [--user NAME]",
 		Short: "Create a kubeconfig for a user, or renew that of the administrator",
@@ -72,12 +73,15 @@ running server renews it in the file. A copy of the file, and the file of a serv
 	fs.SortFlags = false
 	fs.StringVar(&o.user.Name, "user", "", "Name of the user; without it, the command renews admin.kubeconfig.")
 	fs.StringArrayVar(&o.user.Groups, "group", nil, "Group of the user; repeatable.")
-	fs.StringVar(&o.user.ServerURL, "server", "", "Address of the server for the user; the default is that of admin.kubeconfig.")
+	fs.StringVar(&o.user.ServerURL, "server", "",
+		"Address of the server for the user; the default is that of admin.kubeconfig.")
 	fs.StringVarP(&o.user.Namespace, "namespace", "n", o.user.Namespace, "Default namespace of the kubeconfig.")
 	fs.StringVarP(&o.dataDir, "data-dir", "d", o.dataDir, "Data directory of the server.")
 	fs.StringVar(&o.expires, "expires", o.expires, "Lifetime of the certificate, such as 12h or 90d.")
-	fs.StringVarP(&o.output, "output", "o", "", "File to write, which must not exist, or - for standard output; the default is USER.kubeconfig.")
-	fs.BoolVar(&o.temporal, "temporal", false, "Also write a profile for Temporal's clients, to the file of --output with the ending .temporal.toml.")
+	fs.StringVarP(&o.output, "output", "o", "",
+		"File to write, which must not exist, or - for standard output; the default is USER.kubeconfig.")
+	fs.BoolVar(&o.temporal, "temporal", false,
+		"Also write a profile for Temporal's clients, to the file of --output with the ending .temporal.toml.")
 	return cmd
 }
 
@@ -107,7 +111,8 @@ func (o *kubeconfigOptions) run(cmd *cobra.Command, now time.Time) error {
 		return fmt.Errorf("make kubeconfig: %w", err)
 	}
 	if host := access.UncertifiedHost(o.dataDir, o.user.ServerURL); host != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "Warning: the server's certificate does not have the name %s, so clients refuse the server at that address. Start the server with --tls-san %s.\n", host, host)
+		fmt.Fprintf(cmd.ErrOrStderr(),
+			"Warning: the server's certificate does not have the name %s, so clients refuse the server at that address. Start the server with --tls-san %s.\n", host, host)
 	}
 	if o.temporal && o.output == "-" {
 		return errors.New("--temporal writes two files: name the kubeconfig with --output FILE")
@@ -119,7 +124,8 @@ func (o *kubeconfigOptions) run(cmd *cobra.Command, now time.Time) error {
 	if err := createFile(o.output, data); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s written: user %s%s, until %s\n", o.output, o.user.Name, inGroups(o.user.Groups), day(o.user.Expires))
+	fmt.Fprintf(cmd.OutOrStdout(), "%s written: user %s%s, until %s\n", o.output, o.user.Name, inGroups(o.user.Groups),
+		day(o.user.Expires))
 	if !o.temporal {
 		return nil
 	}
@@ -136,7 +142,8 @@ func (o *kubeconfigOptions) writeProfile(cmd *cobra.Command, kubeconfig []byte) 
 	if err := createFile(path, profile); err != nil {
 		return fmt.Errorf("write Temporal profile: %w", err)
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s written: Temporal namespace %s\n", path, v1alpha1.TemporalNamespace(o.user.Namespace))
+	fmt.Fprintf(cmd.OutOrStdout(), "%s written: Temporal namespace %s\n", path,
+		v1alpha1.TemporalNamespace(o.user.Namespace))
 	return nil
 }
 
@@ -150,16 +157,19 @@ func (o *kubeconfigOptions) renewAdmin(cmd *cobra.Command, now time.Time) error 
 	if err := o.checkServer(); err != nil {
 		return err
 	}
-	admin := access.Admin{Path: access.AdminPath(o.dataDir), ServerURL: o.user.ServerURL, Lifetime: access.AdminLifetime}
+	admin := access.Admin{Path: access.AdminPath(o.dataDir), ServerURL: o.user.ServerURL,
+		Lifetime: access.AdminLifetime}
 	if err := access.RenewAdmin(o.dataDir, admin, now); err != nil {
 		return fmt.Errorf("renew admin.kubeconfig: %w", err)
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s renewed: the administrator, until %s\n", admin.Path, day(now.Add(admin.Lifetime)))
+	fmt.Fprintf(cmd.OutOrStdout(), "%s renewed: the administrator, until %s\n", admin.Path,
+		day(now.Add(admin.Lifetime)))
 	return nil
 }
 
 func (o *kubeconfigOptions) checkServer() error {
-	if u, err := url.Parse(o.user.ServerURL); o.user.ServerURL != "" && (err != nil || u.Scheme != "https" || u.Host == "") {
+	if u, err := url.Parse(o.user.ServerURL); o.user.ServerURL != "" &&
+		(err != nil || u.Scheme != "https" || u.Host == "") {
 		return fmt.Errorf("--server %q: write https://HOST:PORT", o.user.ServerURL)
 	}
 	return nil

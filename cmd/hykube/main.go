@@ -15,7 +15,9 @@ func main() { os.Exit(kubectl.Run(newCommand())) }
 
 func newCommand() *cobra.Command {
 	root := kubectl.NewRoot()
-	root.AddCommand(newServerCommand(), newWorkerCommand(), newKubeconfigCommand(), newRotateKeysCommand(), newRebuildIndexCommand(), newBackupCommand(), newRestoreCommand(), newMigrateCommand(), newVersionCommand(), newProviderExecCommand(), newAuditCommand(),
+	root.AddCommand(newServerCommand(), newWorkerCommand(), newKubeconfigCommand(), newRotateKeysCommand(),
+		newRebuildIndexCommand(), newBackupCommand(), newRestoreCommand(), newMigrateCommand(), newVersionCommand(),
+		newProviderExecCommand(), newAuditCommand(),
 		newProbeCommand(), newManCommand())
 	return root
 }

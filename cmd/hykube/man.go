@@ -26,10 +26,12 @@ func newManCommand() *cobra.Command {
 					root.RemoveCommand(c)
 				}
 			}
-			plugin := cli.NewCommand(genericiooptions.IOStreams{In: cmd.InOrStdin(), Out: io.Discard, ErrOut: io.Discard})
+			plugin := cli.NewCommand(genericiooptions.IOStreams{In: cmd.InOrStdin(), Out: io.Discard,
+				ErrOut: io.Discard})
 			for _, c := range []*cobra.Command{root, plugin} {
 				generalize(c)
-				options := doc.GenManTreeOptions{Header: &doc.GenManHeader{Section: "1", Source: "Hykube", Manual: "Hykube"}, Path: args[0], CommandSeparator: "-"}
+				options := doc.GenManTreeOptions{Header: &doc.GenManHeader{Section: "1", Source: "Hykube",
+					Manual: "Hykube"}, Path: args[0], CommandSeparator: "-"}
 				if err := doc.GenManTreeFromOpts(c, options); err != nil {
 					return fmt.Errorf("write man pages: %w", err)
 				}

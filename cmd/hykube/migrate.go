@@ -53,12 +53,15 @@ repeat it, or go back with --cancel.`,
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVarP(&o.from.DataDir, "data-dir", "d", server.DefaultDataDir(), "Data directory of the server.")
-	fs.StringVar(&o.from.Endpoint, "datastore-endpoint", "", "Database of the server, as for hykube server; SQLite in the data directory when it is left out.")
+	fs.StringVar(&o.from.Endpoint, "datastore-endpoint", "",
+		"Database of the server, as for hykube server; SQLite in the data directory when it is left out.")
 	fs.StringVar(&o.fromFile, "datastore-endpoint-file", "", "File with the database of the server.")
-	fs.StringVar(&o.to.Endpoint, "to", "", `New database, such as "postgres://user:password@host:5432/hykube", or "sqlite" for SQLite in the data directory.`)
+	fs.StringVar(&o.to.Endpoint, "to", "",
+		`New database, such as "postgres://user:password@host:5432/hykube", or "sqlite" for SQLite in the data directory.`)
 	fs.StringVar(&o.toFile, "to-file", "", "File with the value of --to.")
 	fs.BoolVar(&o.to.CreateDatabase, "create-database", false, "Create the new database if it does not exist.")
-	fs.StringVar(&o.from.KeyFile, "encryption-key-file", "", "File with the root key; encryption.key in the data directory when it is left out.")
+	fs.StringVar(&o.from.KeyFile, "encryption-key-file", "",
+		"File with the root key; encryption.key in the data directory when it is left out.")
 	fs.StringVar(&o.from.EncryptionConfig, "encryption-provider-config", "", "EncryptionConfiguration of the server.")
 	fs.BoolVar(&o.cancel, "cancel", false, "Let servers use the old database again. The new one must be empty.")
 	cmd.MarkFlagsOneRequired("to", "to-file")

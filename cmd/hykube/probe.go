@@ -55,7 +55,8 @@ The command prints ok and exits with 0, or prints the checks that failed and exi
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVarP(&o.dataDir, "data-dir", "d", o.dataDir, "Data directory of the server, for its admin.kubeconfig.")
-	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "Kubeconfig of any user, in place of admin.kubeconfig of the data directory.")
+	fs.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"Kubeconfig of any user, in place of admin.kubeconfig of the data directory.")
 	fs.StringVar(&o.server, "server", "", "Address of the server, in place of that of the kubeconfig.")
 	fs.DurationVar(&o.timeout, "timeout", o.timeout, "Maximum time for the answer.")
 	return cmd
@@ -100,7 +101,8 @@ func (o *probeOptions) probe(ctx context.Context, check string) error {
 
 // failed returns the lines of a response about failed checks, or the whole response if it has none.
 func failed(body string) string {
-	lines := slices.DeleteFunc(strings.Split(body, "\n"), func(line string) bool { return !strings.HasPrefix(line, "[-]") })
+	lines := slices.DeleteFunc(strings.Split(body, "\n"),
+		func(line string) bool { return !strings.HasPrefix(line, "[-]") })
 	if len(lines) == 0 {
 		return strings.TrimSpace(body)
 	}

@@ -65,13 +65,15 @@ func rebuildIndex(ctx context.Context, o *administratorOptions, out io.Writer) e
 	}
 	fmt.Fprintf(out, "The server read %d objects again.\n", state.Objects)
 	if len(state.Skipped) > 0 {
-		fmt.Fprintf(out, "Not compared, because something changed in them meanwhile: the namespaces %s.\n", strings.Join(state.Skipped, ", "))
+		fmt.Fprintf(out, "Not compared, because something changed in them meanwhile: the namespaces %s.\n",
+			strings.Join(state.Skipped, ", "))
 	}
 	for _, d := range state.Differences {
 		fmt.Fprintln(out, d)
 	}
 	if state.Different > 0 {
-		return fmt.Errorf("%d entries of the index were wrong, and are right now; report this with the server's log", state.Different)
+		return fmt.Errorf("%d entries of the index were wrong, and are right now; report this with the server's log",
+			state.Different)
 	}
 	fmt.Fprintln(out, "The index had the same content.")
 	return nil

@@ -55,13 +55,17 @@ schedule. "kubectl hykube verify -A" compares the infrastructure, and "kubectl h
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVarP(&o.store.DataDir, "data-dir", "d", server.DefaultDataDir(), "Data directory for the server.")
-	fs.StringVar(&o.store.Endpoint, "datastore-endpoint", "", "Database, as for hykube server; SQLite in the data directory when it is left out.")
+	fs.StringVar(&o.store.Endpoint, "datastore-endpoint", "",
+		"Database, as for hykube server; SQLite in the data directory when it is left out.")
 	fs.StringVar(&o.endpoint, "datastore-endpoint-file", "", "File with the database.")
 	fs.BoolVar(&o.store.CreateDatabase, "create-database", false, "Create the database if it does not exist.")
-	fs.StringVar(&o.store.KeyFile, "encryption-key-file", "", "File with the root key; encryption.key in the data directory when it is left out.")
-	fs.StringVar(&o.store.EncryptionConfig, "encryption-provider-config", "", "EncryptionConfiguration of the server that made the backup.")
+	fs.StringVar(&o.store.KeyFile, "encryption-key-file", "",
+		"File with the root key; encryption.key in the data directory when it is left out.")
+	fs.StringVar(&o.store.EncryptionConfig, "encryption-provider-config", "",
+		"EncryptionConfiguration of the server that made the backup.")
 	fs.StringVar(&o.identity, "age-identity", "", "File with the age identity of a backup that is encrypted with age.")
-	fs.BoolVar(&o.verify, "verify", false, "Restore into a temporary SQLite database, compare all rows, and remove it again.")
+	fs.BoolVar(&o.verify, "verify", false,
+		"Restore into a temporary SQLite database, compare all rows, and remove it again.")
 	return cmd
 }
 
@@ -78,7 +82,8 @@ func (o *restoreOptions) run(ctx context.Context, file string, out io.Writer) (e
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Restored %d rows of objects and %d records of the ledger, as they were at %s.\n", m.Objects.Rows, m.Ledger.Rows, m.Time.Format(time.RFC3339))
+	fmt.Fprintf(out, "Restored %d rows of objects and %d records of the ledger, as they were at %s.\n", m.Objects.Rows,
+		m.Ledger.Rows, m.Time.Format(time.RFC3339))
 	fmt.Fprintln(out, "Start the server. It is frozen: compare the infrastructure with kubectl hykube verify -A, and then let it act with kubectl hykube thaw --all.")
 	return nil
 }

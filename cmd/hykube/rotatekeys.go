@@ -53,7 +53,8 @@ The command needs the rights of an administrator: it uses admin.kubeconfig of th
 		ValidArgs: []string{server.RotateEncryption, server.RotateCertificates},
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := cobra.OnlyValidArgs(cmd, args); err != nil {
-				return fmt.Errorf("%w; name %s, %s, or neither for both", err, server.RotateEncryption, server.RotateCertificates)
+				return fmt.Errorf("%w; name %s, %s, or neither for both", err, server.RotateEncryption,
+					server.RotateCertificates)
 			}
 			return nil
 		},
@@ -109,8 +110,8 @@ func (o *rotateKeysOptions) rotate(ctx context.Context, parts []string) error {
 	return nil
 }
 
-// rotated returns the keys after the rotation of the encryption key has finished. Without --wait, it returns keys. A server may be away
-// for reconnectTimeout: it continues the rotation when it runs again.
+// rotated returns the keys after the rotation of the encryption key has finished. Without --wait, it returns keys. A
+// server may be away for reconnectTimeout: it continues the rotation when it runs again.
 func (o *rotateKeysOptions) rotated(ctx context.Context, keys server.Keys) (server.Keys, error) {
 	var away time.Time // since when the server does not answer
 	for o.wait && keys.Encryption.Rotating {
@@ -160,7 +161,8 @@ func (o *rotateKeysOptions) status(ctx context.Context) error {
 	case keys.Encryption.Rotating:
 		fmt.Fprintf(o.out, "rotation: waits for running writes, %d rows encrypted again\n", p.Rewritten)
 	case !p.Finished.IsZero():
-		fmt.Fprintf(o.out, "rotation: finished at %s, %d rows encrypted again\n", p.Finished.UTC().Format(time.RFC3339), p.Rewritten)
+		fmt.Fprintf(o.out, "rotation: finished at %s, %d rows encrypted again\n", p.Finished.UTC().Format(time.RFC3339),
+			p.Rewritten)
 	}
 	if keys.Encryption.Rotating && p.Message != "" {
 		fmt.Fprintf(o.out, "last error: %s\n", p.Message)

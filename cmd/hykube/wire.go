@@ -75,15 +75,18 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 	objects.Events = recorder
 	registered := activities.New(sources, plans, c.Processors, c.Hold, c.Logger.With("component", "activities"))
 	configs := &controller.Configs{
-		Client: fixed, Core: core.CoreV1().RESTClient(), Secrets: secrets, Pool: providers.Pool, Catalog: providers.Catalog,
-		Ledger: sources.Ledger, Logger: providers.Logger,
+		Client: fixed, Core: core.CoreV1().RESTClient(), Secrets: secrets, Pool: providers.Pool,
+		Catalog: providers.Catalog,
+		Ledger:  sources.Ledger, Logger: providers.Logger,
 	}
 	queries := &query.Queries{Sources: sources}
 	stored := &loopback.Stacks{Client: fixed, Core: core, Queries: queries, Access: sources.Access}
 	stacks := newStacks(sources, stored, c.Hold.Frozen, providers.Logger)
 	notifier := &notifying.Notifier{
-		Objects: &loopback.Notifications{Client: fixed, Plans: plans, Stacks: stored}, Secrets: secrets, Access: sources.Access,
-		Sender: &webhook.Client{Allow: c.NotificationNetworks}, Metrics: counted, Logger: c.Logger.With("component", "notification"),
+		Objects: &loopback.Notifications{Client: fixed, Plans: plans, Stacks: stored}, Secrets: secrets,
+		Access: sources.Access,
+		Sender: &webhook.Client{Allow: c.NotificationNetworks}, Metrics: counted,
+		Logger: c.Logger.With("component", "notification"),
 	}
 	run := func(ctx context.Context) error {
 		if c.Worker {
@@ -93,13 +96,17 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 		temporal := c.Engine.Client()
 		stacks.Schedules = &controller.Schedules{Temporal: temporal.ScheduleClient()}
 		if users := c.Engine.Users(); users != nil {
-			stacks.Runs = &controller.UserRuns{Service: users.Service(), Prepare: users.Prepare, Room: c.WorkflowRoom, Key: sources.Ledger.ContentsKey, Stamps: c.Stamps}
+			stacks.Runs = &controller.UserRuns{Service: users.Service(), Prepare: users.Prepare, Room: c.WorkflowRoom,
+				Key: sources.Ledger.ContentsKey, Stamps: c.Stamps}
 		}
 		newWorker := func(onFatal func(error)) worker.Worker {
-			return newWorker(temporal, registered, &scheduled.Requests{Stacks: stored, Metrics: counted}, notifier, onFatal)
+			return newWorker(temporal, registered, &scheduled.Requests{Stacks: stored, Metrics: counted}, notifier,
+				onFatal)
 		}
-		planned := &controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: sources.Ledger, Logger: providers.Logger, Written: c.Kinds.Written(),
-			History: controller.History{Limit: c.PlanHistoryLimit, Age: c.PlanHistoryAge}, NamespacePlans: c.NamespacePlans, Hold: c.Hold,
+		planned := &controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: sources.Ledger,
+			Logger: providers.Logger, Written: c.Kinds.Written(),
+			History:        controller.History{Limit: c.PlanHistoryLimit, Age: c.PlanHistoryAge},
+			NamespacePlans: c.NamespacePlans, Hold: c.Hold,
 			Terminating: sources.Configs.Terminating,
 			Judge: func(ctx context.Context, po *v1alpha1.Plan) (*policy.Verdict, error) {
 				return changes.JudgeWaiting(ctx, sources, po)
@@ -112,7 +119,8 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 			}}
 		stop := func() {}
 		defer func() { stop() }()
-		watched := metrics.Sources{Plans: planned.Counts, Resources: sources.Index.Counts, Overdue: stacks.Overdue, Processes: providers.Pool.Processes}
+		watched := metrics.Sources{Plans: planned.Counts, Resources: sources.Index.Counts, Overdue: stacks.Overdue,
+			Processes: providers.Pool.Processes}
 		work := func() error {
 			if err := metrics.Watch(c.Metrics, watched); err != nil {
 				return err
@@ -131,18 +139,23 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 			return controller.RunWorker(ctx, providers, work)
 		}
 		return controller.Run(ctx, providers, configs, planned,
-			&controller.ResourceSets{Index: sources.Index, Update: objects.UpdateSetStatus, Release: objects.RemoveSetFinalizer, Forget: sources.Ledger.ForgetStatuses,
+			&controller.ResourceSets{Index: sources.Index, Update: objects.UpdateSetStatus,
+				Release: objects.RemoveSetFinalizer, Forget: sources.Ledger.ForgetStatuses,
 				UpdateModule: objects.UpdateModuleStatus, ReleaseModule: objects.RemoveModuleFinalizer,
 				Outputs: queries.ModuleOutputs, Logger: providers.Logger},
-			stacks, &controller.Notifications{Client: fixed, Temporal: temporal, Secrets: secrets, Frozen: c.Hold.Frozen, Logger: providers.Logger}, recorder, work,
+			stacks, &controller.Notifications{Client: fixed, Temporal: temporal, Secrets: secrets,
+				Frozen: c.Hold.Frozen, Logger: providers.Logger}, recorder, work,
 		)
 	}
-	answers := &loopback.Answers{Ledger: sources.Ledger, Stored: c.Objects, Client: fixed, Kinds: c.Kinds, Modules: sources.Index}
+	answers := &loopback.Answers{Ledger: sources.Ledger, Stored: c.Objects, Client: fixed, Kinds: c.Kinds,
+		Modules: sources.Index}
 	return server.Wiring{
 		Backend: newBackend(sources, objects, answers, providers, stacks, queries, c.Hold.Frozen),
 		Infrastructure: kinds.Infrastructure{
-			State: answers.State, Taint: answers.Taint, Resolve: answers.Resolve, Forget: answers.Forget, Undelete: answers.Undelete, Deletion: answers.Deletion,
-			Instance: objects.Instance, InstanceStatus: objects.UpdateInstanceStatus, SetAt: objects.Index.KnownSetAt, SetOf: objects.Index.KnownSetOf,
+			State: answers.State, Taint: answers.Taint, Resolve: answers.Resolve, Forget: answers.Forget,
+			Undelete: answers.Undelete, Deletion: answers.Deletion,
+			Instance: objects.Instance, InstanceStatus: objects.UpdateInstanceStatus, SetAt: objects.Index.KnownSetAt,
+			SetOf: objects.Index.KnownSetOf,
 		},
 		Changes: answers.Changes,
 		Verify: func(ctx context.Context, p *v1alpha1.Plan) (changes.Verification, error) {
@@ -154,11 +167,15 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 }
 
 // newBackend returns the functions that answer requests for the fixed kinds.
-func newBackend(sources *scope.Sources, objects *loopback.Objects, answers *loopback.Answers, providers *controller.Providers, stacks *controller.Stacks,
+func newBackend(sources *scope.Sources, objects *loopback.Objects, answers *loopback.Answers,
+	providers *controller.Providers, stacks *controller.Stacks,
 	queries *query.Queries, frozen func(namespace string) bool) registry.Backend {
 	terraform := states.New(sources, frozen)
 	return registry.Backend{
-		InUse: answers.InUse, ProviderNamespaces: objects.Index.OfProvider, Named: answers.Named, Instances: objects.Instances, Index: objects.Index, Instance: objects.Located, Record: sources.Ledger.Instance, DestroysInstances: answers.DestroysInstances, ModuleDeletion: answers.ModuleDeletion, FormerSet: objects.Index.LeftAt,
+		InUse: answers.InUse, ProviderNamespaces: objects.Index.OfProvider, Named: answers.Named,
+		Instances: objects.Instances, Index: objects.Index, Instance: objects.Located, Record: sources.Ledger.Instance,
+		DestroysInstances: answers.DestroysInstances, ModuleDeletion: answers.ModuleDeletion,
+		FormerSet: objects.Index.LeftAt,
 		Judge: func(ctx context.Context, p *v1alpha1.Plan, in changes.Judged) (*policy.Verdict, error) {
 			return changes.Judge(ctx, sources, p, in)
 		},
@@ -203,22 +220,28 @@ func runIndex(ctx context.Context, x *index.Index, providers *controller.Provide
 }
 
 // newProviders returns the controller of Providers, with an empty pool and an empty catalog.
-func newProviders(c *server.Components, fixed rest.Interface, core kubernetes.Interface, counted *metrics.Metrics) (*controller.Providers, error) {
+func newProviders(c *server.Components, fixed rest.Interface, core kubernetes.Interface,
+	counted *metrics.Metrics) (*controller.Providers, error) {
 	logger := c.Logger.With("component", "provider")
 	containment := contain.New(contain.Config{
-		Mode: c.ProviderSandbox, Protected: append([]string{c.DataDir}, c.KeyFiles...), MaxMemory: c.ProviderMemoryLimit,
+		Mode: c.ProviderSandbox, Protected: append([]string{c.DataDir}, c.KeyFiles...),
+		MaxMemory: c.ProviderMemoryLimit,
 	})
 	if err := containment.UseCgroup(c.ProviderCgroup, logger); err != nil {
 		return nil, err
 	}
-	pool := provider.NewPool(provider.PoolConfig{Logger: logger, Containment: containment, MessageLimit: c.ProviderMessageLimit, Called: counted.Call})
+	pool := provider.NewPool(provider.PoolConfig{Logger: logger, Containment: containment,
+		MessageLimit: c.ProviderMessageLimit, Called: counted.Call})
 	installer := provider.NewInstaller(provider.InstallerConfig{
-		Dir: filepath.Join(c.DataDir, "providers"), MirrorDirs: c.ProviderMirrors, NetworkMirror: c.NetworkMirror, DirectRegistry: true,
-		Policy: c.ProviderTrust, Logger: logger,
+		Dir: filepath.Join(c.DataDir, "providers"), MirrorDirs: c.ProviderMirrors, NetworkMirror: c.NetworkMirror,
+		DirectRegistry: true,
+		Policy:         c.ProviderTrust, Logger: logger,
 	})
 	return &controller.Providers{
-		Client: fixed, Installer: installer, Pool: pool, Containment: containment, Catalog: catalog.New(pool), Kinds: c.Kinds,
-		Logger: c.Logger.With("component", "controller"), Schemas: controller.Schemas(filepath.Join(c.DataDir, "schemas")),
+		Client: fixed, Installer: installer, Pool: pool, Containment: containment, Catalog: catalog.New(pool),
+		Kinds:   c.Kinds,
+		Logger:  c.Logger.With("component", "controller"),
+		Schemas: controller.Schemas(filepath.Join(c.DataDir, "schemas")),
 		Objects: func(ctx context.Context, provider string) iter.Seq2[*unstructured.Unstructured, error] {
 			return c.Objects.List(ctx, v1alpha1.ProviderGroup(provider), "")
 		},
@@ -229,7 +252,8 @@ func newProviders(c *server.Components, fixed rest.Interface, core kubernetes.In
 }
 
 // newSources returns the sources of values for plans, and the objects among them.
-func newSources(c *server.Components, fixed rest.Interface, core kubernetes.Interface, configs store.Configs, installed *catalog.Catalog) (*scope.Sources, *loopback.Objects) {
+func newSources(c *server.Components, fixed rest.Interface, core kubernetes.Interface, configs store.Configs,
+	installed *catalog.Catalog) (*scope.Sources, *loopback.Objects) {
 	records := ledger.New(c.KV)
 	records.Limit = c.RecordLimit
 	idx := index.New(c.Objects, records, installed)
@@ -253,10 +277,13 @@ func newSources(c *server.Components, fixed rest.Interface, core kubernetes.Inte
 }
 
 // newStacks returns the controller of Stacks. The index calls it after a change in a namespace.
-func newStacks(sources *scope.Sources, stacks *loopback.Stacks, frozen func(namespace string) bool, logger *slog.Logger) *controller.Stacks {
+func newStacks(sources *scope.Sources, stacks *loopback.Stacks, frozen func(namespace string) bool,
+	logger *slog.Logger) *controller.Stacks {
 	c := controller.NewStacks(controller.StacksConfig{
-		Client: stacks.Client, Update: stacks.UpdateStatus, Outputs: stacks.Outputs, Written: stacks.Written, Access: sources.Access, Users: sources.Users, Frozen: frozen, Logger: logger,
-		Select: func(ctx context.Context, who *v1alpha1.Identity, namespace string, selects func(labels.Set) bool) (*planning.Selection, error) {
+		Client: stacks.Client, Update: stacks.UpdateStatus, Outputs: stacks.Outputs, Written: stacks.Written,
+		Access: sources.Access, Users: sources.Users, Frozen: frozen, Logger: logger,
+		Select: func(ctx context.Context, who *v1alpha1.Identity, namespace string,
+			selects func(labels.Set) bool) (*planning.Selection, error) {
 			return planning.Select(ctx, sources, who, namespace, selects)
 		},
 	})
@@ -264,9 +291,10 @@ func newStacks(sources *scope.Sources, stacks *loopback.Stacks, frozen func(name
 	return c
 }
 
-// newWorker returns a worker for all workflows and activities. The caller starts it. onFatal is called if the worker ends by
-// itself.
-func newWorker(temporal client.Client, registered *activities.Activities, requests *scheduled.Requests, notifier *notifying.Notifier, onFatal func(error)) worker.Worker {
+// newWorker returns a worker for all workflows and activities. The caller starts it. onFatal is called if the worker
+// ends by itself.
+func newWorker(temporal client.Client, registered *activities.Activities, requests *scheduled.Requests,
+	notifier *notifying.Notifier, onFatal func(error)) worker.Worker {
 	w := worker.New(temporal, workflows.TaskQueue, worker.Options{
 		MaxConcurrentActivityExecutionSize: activities.MaxTasks,
 		DisableRegistrationAliasing:        true,

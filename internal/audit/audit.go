@@ -56,8 +56,8 @@ type Cause struct {
 	Digest string
 	// Requester made the plan, or sent the request. It is empty if the server acts for itself.
 	Requester string
-	// Approvers are the users who approved the plan, and Contributors those who wrote what its changes follow from. Automatic
-	// is why the plan approved itself, with the rights of the approver; empty if a user decided.
+	// Approvers are the users who approved the plan, and Contributors those who wrote what its changes follow from.
+	// Automatic is why the plan approved itself, with the rights of the approver; empty if a user decided.
 	Approvers, Contributors []string
 	Automatic               string
 }

@@ -1,6 +1,6 @@
-// Package bug turns a panic into an error of the work that caused it, so that it does not end the server. Whoever starts
-// a goroutine for a plan, a request to a provider or the index calls Catch or Guard in it. The package imports nothing of
-// Hykube, and knows no plans.
+// Package bug turns a panic into an error of the work that caused it, so that it does not end the server. Whoever
+// starts a goroutine for a plan, a request to a provider or the index calls Catch or Guard in it. The package imports
+// nothing of Hykube, and knows no plans.
 package bug
 
 import (

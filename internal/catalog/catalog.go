@@ -91,7 +91,8 @@ func (c *Catalog) ParsedTemplate(key TemplateKey, create func() any) any {
 
 // New returns an empty catalog whose processes come from pool.
 func New(pool *provider.Pool) *Catalog {
-	return &Catalog{pool: pool, entries: map[string]Entry{}, types: map[v1alpha1.Mode]map[string][]string{}, constants: recent.New[constantKey, provider.Configuration](maxConstants, keepConstants)}
+	return &Catalog{pool: pool, entries: map[string]Entry{}, types: map[v1alpha1.Mode]map[string][]string{},
+		constants: recent.New[constantKey, provider.Configuration](maxConstants, keepConstants)}
 }
 
 // Put adds a provider, or replaces the one of the same name.

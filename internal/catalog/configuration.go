@@ -54,7 +54,8 @@ func References(cfg *v1alpha1.ProviderConfig) []lang.Reference {
 
 // CheckReferences reports references of a ProviderConfig to types and attributes that do not exist, and values whose
 // type cannot fit the provider's schema.
-func (c *Catalog) CheckReferences(ctx context.Context, e Entry, cfg *v1alpha1.ProviderConfig, fns lang.Functions) error {
+func (c *Catalog) CheckReferences(ctx context.Context, e Entry, cfg *v1alpha1.ProviderConfig,
+	fns lang.Functions) error {
 	args, err := arguments(cfg)
 	if err != nil {
 		return nil // Configuration reports it
@@ -79,7 +80,8 @@ func (c *Catalog) CheckReferences(ctx context.Context, e Entry, cfg *v1alpha1.Pr
 
 // Configuration evaluates a ProviderConfig to a provider configuration, which may be partly unknown. A nil cfg gives a
 // configuration without arguments.
-func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.ProviderConfig, from Sources) (provider.Configuration, error) {
+func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.ProviderConfig,
+	from Sources) (provider.Configuration, error) {
 	secrets, err := secretValues(ctx, cfg, from)
 	if err != nil {
 		return provider.Configuration{}, err
@@ -113,8 +115,10 @@ func secretValues(ctx context.Context, cfg *v1alpha1.ProviderConfig, from Source
 	return values, errors.Join(missing...)
 }
 
-// evaluateArguments evaluates the arguments of a ProviderConfig, which may be nil. secrets are the values of its secretRefs.
-func evaluateArguments(ctx context.Context, e Entry, cfg *v1alpha1.ProviderConfig, secrets [][]byte, from Sources) (provider.Configuration, error) {
+// evaluateArguments evaluates the arguments of a ProviderConfig, which may be nil. secrets are the values of its
+// secretRefs.
+func evaluateArguments(ctx context.Context, e Entry, cfg *v1alpha1.ProviderConfig, secrets [][]byte,
+	from Sources) (provider.Configuration, error) {
 	args, err := arguments(cfg)
 	if err != nil {
 		return provider.Configuration{}, err
@@ -144,8 +148,9 @@ func evaluateArguments(ctx context.Context, e Entry, cfg *v1alpha1.ProviderConfi
 	if missing, held := lang.HoldsPassOnly(marked); held {
 		// A provider may send its configuration to any host that its other arguments name, even during a plan without
 		// approval.
-		return provider.Configuration{}, ConfigDiagnostics(diag.Diagnostics{diag.Errorf("spec", lang.SummaryPassOnly, "%s",
-			lang.PassOnlyText("A provider that gets such an argument", missing))})
+		return provider.Configuration{},
+			ConfigDiagnostics(diag.Diagnostics{diag.Errorf("spec", lang.SummaryPassOnly, "%s",
+				lang.PassOnlyText("A provider that gets such an argument", missing))})
 	}
 	value, marks := marked.UnmarkDeep()
 	_, ephemeral := marks[lang.Ephemeral]
@@ -154,7 +159,8 @@ func evaluateArguments(ctx context.Context, e Entry, cfg *v1alpha1.ProviderConfi
 		return provider.Configuration{}, fmt.Errorf("encode configuration: %w", err)
 	}
 	sum := sha256.Sum256(raw)
-	conf := provider.Configuration{Key: hex.EncodeToString(sum[:]), Config: value, Ephemeral: ephemeral, Secrets: plan.SecretTexts(block, value)}
+	conf := provider.Configuration{Key: hex.EncodeToString(sum[:]), Config: value, Ephemeral: ephemeral,
+		Secrets: plan.SecretTexts(block, value)}
 	conf.Public = publicArguments(block, marked, cfg)
 	if value.IsWhollyKnown() {
 		if conf.Digest, err = digestOf(marked, rotates(cfg)); err != nil {
@@ -167,9 +173,10 @@ func evaluateArguments(ctx context.Context, e Entry, cfg *v1alpha1.ProviderConfi
 	return conf, err
 }
 
-// SecretDigests returns the digests of the values of spec.secretRefs of a ProviderConfig, as in its Configuration: of those
-// that do not rotate, and of those that do. It evaluates no expression.
-func SecretDigests(ctx context.Context, cfg *v1alpha1.ProviderConfig, read Secret) (lasting, rotating string, err error) {
+// SecretDigests returns the digests of the values of spec.secretRefs of a ProviderConfig, as in its Configuration: of
+// those that do not rotate, and of those that do. It evaluates no expression.
+func SecretDigests(ctx context.Context, cfg *v1alpha1.ProviderConfig,
+	read Secret) (lasting, rotating string, err error) {
 	values, err := secretValues(ctx, cfg, Sources{Secret: read})
 	if err != nil {
 		return "", "", err
@@ -220,9 +227,11 @@ func (c *Catalog) Signatures() lang.Functions {
 
 // parse parses the arguments of an object in a namespace. field is the path of the arguments. After an error, the
 // returned Config is valid only for its References.
-func parse(ctx context.Context, field, namespace string, args map[string]any, block *schema.Block, fns lang.Functions) (*lang.Config, error) {
+func parse(ctx context.Context, field, namespace string, args map[string]any, block *schema.Block,
+	fns lang.Functions) (*lang.Config, error) {
 	// A provider's configuration is never stored, so all arguments accept ephemeral values.
-	config, diags := lang.ConfigOptions{Functions: fns, Ephemeral: true, Namespace: namespace, Settled: true, Budget: lang.BudgetOf(ctx)}.Parse(args, block)
+	config, diags := lang.ConfigOptions{Functions: fns, Ephemeral: true, Namespace: namespace, Settled: true,
+		Budget: lang.BudgetOf(ctx)}.Parse(args, block)
 	if diag.HasErrors(diags) {
 		return config, refused(field, diags)
 	}

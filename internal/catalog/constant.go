@@ -19,8 +19,8 @@ const (
 	keepConstants = time.Minute
 )
 
-// constants caches the configurations of ProviderConfigs without expressions. The steps of a plan evaluate the same ones
-// again and again.
+// constants caches the configurations of ProviderConfigs without expressions. The steps of a plan evaluate the same
+// ones again and again.
 type constants = recent.Map[constantKey, provider.Configuration]
 
 // constantKey identifies a configuration: the schema, the namespace, and the arguments with the values of Secrets.
@@ -30,8 +30,8 @@ type constantKey struct {
 	arguments [sha256.Size]byte
 }
 
-// constantOf returns the key of the configuration of a ProviderConfig, which may be nil, with the values of its secretRefs. ok is
-// false if the configuration may have expressions.
+// constantOf returns the key of the configuration of a ProviderConfig, which may be nil, with the values of its
+// secretRefs. ok is false if the configuration may have expressions.
 func constantOf(cfg *v1alpha1.ProviderConfig, block *schema.Block, secrets [][]byte) (key constantKey, ok bool) {
 	if cfg == nil {
 		return key, false
@@ -50,8 +50,8 @@ func constantOf(cfg *v1alpha1.ProviderConfig, block *schema.Block, secrets [][]b
 	return constantKey{block, cfg.Namespace, sha256.Sum256(text)}, true
 }
 
-// mayHaveTemplates reports whether a JSON value may have a string that is a template with expressions. A character of a template
-// may be escaped.
+// mayHaveTemplates reports whether a JSON value may have a string that is a template with expressions. A character of a
+// template may be escaped.
 func mayHaveTemplates(raw []byte) bool {
 	return bytes.Contains(raw, []byte("${")) || bytes.Contains(raw, []byte("%{")) || bytes.Contains(raw, []byte(`\u`))
 }

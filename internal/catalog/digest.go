@@ -50,7 +50,8 @@ func argumentOf(path cty.Path) string {
 	return strings.Join(names, ".")
 }
 
-// secretDigests returns the digest of the values of secretRefs, and that of those that rotate. Each is empty without values.
+// secretDigests returns the digest of the values of secretRefs, and that of those that rotate. Each is empty without
+// values.
 func secretDigests(refs []v1alpha1.SecretArgument, values [][]byte) (lasting, rotating string, err error) {
 	var stay, rotate [][]string
 	for i, ref := range refs {
@@ -99,8 +100,8 @@ func asJSON(v cty.Value) (any, error) {
 	return withoutEmpty(out), nil
 }
 
-// sum returns a digest of decoded JSON. An approval is bound to it, so nobody may find other arguments with the same digest.
-// Ninety-six bits suffice for that, and keep the records of many resources small.
+// sum returns a digest of decoded JSON. An approval is bound to it, so nobody may find other arguments with the same
+// digest. Ninety-six bits suffice for that, and keep the records of many resources small.
 func sum(v any) (string, error) {
 	raw, err := json.Marshal(v) // json.Marshal sorts keys
 	if err != nil {

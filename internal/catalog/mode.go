@@ -82,7 +82,9 @@ func (c *Catalog) Meta(ctx context.Context, e Entry, cfg *v1alpha1.ProviderConfi
 		return cty.NilVal, err
 	}
 	if refs := config.References(); len(refs) > 0 {
-		return cty.NilVal, fmt.Errorf("spec.meta: refers to %s, but a provider's metadata cannot refer to anything; write the value itself", refs[0].Address)
+		return cty.NilVal, fmt.Errorf(
+			"spec.meta: refers to %s, but a provider's metadata cannot refer to anything; write the value itself",
+			refs[0].Address)
 	}
 	value, err := evaluate("spec.meta", config, func(lang.Address) (cty.Value, bool) { return cty.NilVal, false })
 	if err != nil {
@@ -92,8 +94,8 @@ func (c *Catalog) Meta(ctx context.Context, e Entry, cfg *v1alpha1.ProviderConfi
 	return value, nil
 }
 
-// CanonicalType returns the name of a managed type under which policies know it. A provider may have a deprecated name for
-// a type: the other type with the same arguments, whose name is not deprecated, is then the canonical one.
+// CanonicalType returns the name of a managed type under which policies know it. A provider may have a deprecated name
+// for a type: the other type with the same arguments, whose name is not deprecated, is then the canonical one.
 func (e Entry) CanonicalType(name string) string {
 	if e.Schema == nil {
 		return name
@@ -104,7 +106,8 @@ func (e Entry) CanonicalType(name string) string {
 	}
 	found := name
 	for other, o := range e.Schema.Resources {
-		if !o.Block.Deprecated && o.Block.ImpliedType().Equals(s.Block.ImpliedType()) && (found == name || other < found) {
+		if !o.Block.Deprecated && o.Block.ImpliedType().Equals(s.Block.ImpliedType()) &&
+			(found == name || other < found) {
 			found = other
 		}
 	}

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// maxPublic is the maximum number of arguments in provider.Configuration.Public, and maxPublicValue that of bytes in a value.
+	// maxPublic is the maximum number of arguments in provider.Configuration.Public, and maxPublicValue that of bytes
+	// in a value.
 	maxPublic      = 8
 	maxPublicValue = 200
 )
@@ -26,10 +27,11 @@ const (
 const fromSecret = "(from a Secret)"
 
 // destinations matches the names of arguments that often say which account or server a provider reaches.
-var destinations = regexp.MustCompile(`(?i)(endpoint|url|uri|host|address|server|domain|site|account|project|subscription|tenant|organi[sz]ation)`)
+var destinations = regexp.MustCompile(
+	`(?i)(endpoint|url|uri|host|address|server|domain|site|account|project|subscription|tenant|organi[sz]ation)`)
 
-// publicArguments returns the arguments of a configuration that hold no secret. Those that say where the provider sends its
-// requests come first. An argument of secretRefs is named without its value. cfg may be nil.
+// publicArguments returns the arguments of a configuration that hold no secret. Those that say where the provider sends
+// its requests come first. An argument of secretRefs is named without its value. cfg may be nil.
 func publicArguments(block *schema.Block, config cty.Value, cfg *v1alpha1.ProviderConfig) (out []provider.Argument) {
 	var refs []string
 	if cfg != nil {
@@ -41,7 +43,8 @@ func publicArguments(block *schema.Block, config cty.Value, cfg *v1alpha1.Provid
 	// The callback returns no error, so Walk returns none.
 	_ = cty.Walk(lang.MarkSensitive(block, config), func(at cty.Path, v cty.Value) (bool, error) {
 		path := diag.PathField("", at)
-		if v.IsMarked() || !v.IsKnown() || v.IsNull() || slices.ContainsFunc(refs, func(ref string) bool { return path == ref || strings.HasPrefix(path, ref+".") }) {
+		if v.IsMarked() || !v.IsKnown() || v.IsNull() || slices.ContainsFunc(refs,
+			func(ref string) bool { return path == ref || strings.HasPrefix(path, ref+".") }) {
 			return false, nil
 		}
 		if text, ok := scalarText(v); ok && text != "" {

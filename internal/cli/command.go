@@ -76,7 +76,9 @@ Exit codes: 0 success, or no changes are needed; 1 error; 2 changes wait for app
 	cmd.SetOut(s.Out)
 	cmd.SetErr(s.ErrOut)
 	s.Flags.Add(cmd.PersistentFlags())
-	cmd.AddGroup(&cobra.Group{ID: "plan", Title: "Plan and apply:"}, &cobra.Group{ID: "existing", Title: "Existing resources:"}, &cobra.Group{ID: "inspect", Title: "Inspect:"}, &cobra.Group{ID: "other", Title: "Other:"})
+	cmd.AddGroup(&cobra.Group{ID: "plan", Title: "Plan and apply:"},
+		&cobra.Group{ID: "existing", Title: "Existing resources:"}, &cobra.Group{ID: "inspect", Title: "Inspect:"},
+		&cobra.Group{ID: "other", Title: "Other:"})
 	add := func(group string, cmds ...*cobra.Command) {
 		for _, c := range cmds {
 			c.GroupID = group
@@ -86,9 +88,13 @@ Exit codes: 0 success, or no changes are needed; 1 error; 2 changes wait for app
 	}
 	cmd.SetFlagErrorFunc(session.FlagError)
 	cmd.SetUsageTemplate(usage(cmd.UsageTemplate()))
-	add("plan", validate.New(s), apply.New(s), plan.New(s), plan.NewShow(s), plan.NewApprove(s), plan.NewDiscard(s), plan.NewCancel(s), apply.NewDestroy(s), apply.NewRefresh(s))
-	add("existing", imports.New(s), query.New(s), state.New(s), module.New(s), resolve.New(s), state.NewTaint(s), state.NewUntaint(s), undelete.New(s), verify.New(s), namespace.NewThaw(s))
-	add("inspect", status.New(s), resources.NewGet(s), resources.NewSearch(s), resources.NewInstances(s), stack.New(s), stack.NewDrift(s), provider.New(s), graph.New(s), console.New(s), history.New(s), workflow.NewWorkflows(s), policy.New(s), workflow.NewUI(s))
+	add("plan", validate.New(s), apply.New(s), plan.New(s), plan.NewShow(s), plan.NewApprove(s), plan.NewDiscard(s),
+		plan.NewCancel(s), apply.NewDestroy(s), apply.NewRefresh(s))
+	add("existing", imports.New(s), query.New(s), state.New(s), module.New(s), resolve.New(s), state.NewTaint(s),
+		state.NewUntaint(s), undelete.New(s), verify.New(s), namespace.NewThaw(s))
+	add("inspect", status.New(s), resources.NewGet(s), resources.NewSearch(s), resources.NewInstances(s), stack.New(s),
+		stack.NewDrift(s), provider.New(s), graph.New(s), console.New(s), history.New(s), workflow.NewWorkflows(s),
+		policy.New(s), workflow.NewUI(s))
 	add("other", newVersion(s), newCompletion(s))
 	cmd.SetHelpCommandGroupID("other")
 	cmd.CompletionOptions.DisableDefaultCmd = true

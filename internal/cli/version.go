@@ -40,7 +40,8 @@ func (o *versionOptions) Complete([]string) error {
 }
 
 func (o *versionOptions) Run(context.Context) error {
-	out := map[string]any{"clientVersion": map[string]string{"gitVersion": version.Version, "goVersion": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}}
+	out := map[string]any{"clientVersion": map[string]string{"gitVersion": version.Version,
+		"goVersion": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}}
 	if o.output == "" {
 		fmt.Fprintf(o.Out, "Client: %s (%s, %s/%s)\n", version.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	}

@@ -32,7 +32,8 @@ func Unknown(conditions *[]metav1.Condition, generation int64, conditionType, re
 	set(conditions, generation, conditionType, metav1.ConditionUnknown, reason, message)
 }
 
-func set(conditions *[]metav1.Condition, generation int64, conditionType string, status metav1.ConditionStatus, reason, message string) {
+func set(conditions *[]metav1.Condition, generation int64, conditionType string, status metav1.ConditionStatus, reason,
+	message string) {
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage-3], "") + "..." // the cut may split a character
 	}
@@ -111,7 +112,8 @@ func Edit(u *unstructured.Unstructured, change func(*[]metav1.Condition)) {
 	if status == nil {
 		status = map[string]any{}
 	}
-	if next, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&h); err == nil { // strings, numbers and times always convert
+	// strings, numbers and times always convert
+	if next, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&h); err == nil {
 		status["conditions"] = next["conditions"]
 	}
 	u.Object["status"] = status

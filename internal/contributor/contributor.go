@@ -38,7 +38,8 @@ func Replace(list []v1alpha1.Contributor, w Write) []v1alpha1.Contributor {
 	return Add(Remove(list, w.What...), w)
 }
 
-// Named returns contributors with the name of the object before what they wrote, or alone if the list does not say what.
+// Named returns contributors with the name of the object before what they wrote, or alone if the list does not say
+// what.
 func Named(list []v1alpha1.Contributor, object string) []v1alpha1.Contributor {
 	list = slices.Clone(list)
 	for i := range list {
@@ -58,7 +59,8 @@ func Named(list []v1alpha1.Contributor, object string) []v1alpha1.Contributor {
 func Remove(list []v1alpha1.Contributor, parts ...string) []v1alpha1.Contributor {
 	var kept []v1alpha1.Contributor
 	for _, c := range list {
-		c.Wrote = slices.DeleteFunc(slices.Clone(c.Wrote), func(part string) bool { return slices.Contains(parts, part) })
+		c.Wrote = slices.DeleteFunc(slices.Clone(c.Wrote),
+			func(part string) bool { return slices.Contains(parts, part) })
 		if len(c.Wrote) > 0 || c.More {
 			kept = append(kept, c)
 		}
@@ -95,7 +97,9 @@ func Merge(lists ...[]v1alpha1.Contributor) []v1alpha1.Contributor {
 
 // merge adds a contributor to a list without changing the entries that other lists share.
 func merge(list []v1alpha1.Contributor, c v1alpha1.Contributor) []v1alpha1.Contributor {
-	i := slices.IndexFunc(list, func(o v1alpha1.Contributor) bool { return o.More == c.More && SameUser(o.Identity, c.Identity) })
+	i := slices.IndexFunc(list, func(o v1alpha1.Contributor) bool {
+		return o.More == c.More && SameUser(o.Identity, c.Identity)
+	})
 	if i < 0 {
 		return append(list, c)
 	}
@@ -111,8 +115,9 @@ func merge(list []v1alpha1.Contributor, c v1alpha1.Contributor) []v1alpha1.Contr
 	return list
 }
 
-// SameUser reports whether two identities are those of one user, through the workers of the same users. What a user wrote
-// through the worker of another one needs the rights of both. The groups of a user change over time, so they do not count.
+// SameUser reports whether two identities are those of one user, through the workers of the same users. What a user
+// wrote through the worker of another one needs the rights of both. The groups of a user change over time, so they do
+// not count.
 func SameUser(a, b v1alpha1.Identity) bool {
 	return slices.Equal(users(a), users(b))
 }
@@ -231,7 +236,8 @@ func Without(list, done []v1alpha1.Contributor) []v1alpha1.Contributor {
 // Only returns contributors with some of the parts that they wrote, without those who wrote none of these.
 func Only(list []v1alpha1.Contributor, parts ...string) (out []v1alpha1.Contributor) {
 	for _, c := range list {
-		c.Wrote = slices.DeleteFunc(slices.Clone(c.Wrote), func(part string) bool { return !slices.Contains(parts, part) })
+		c.Wrote = slices.DeleteFunc(slices.Clone(c.Wrote),
+			func(part string) bool { return !slices.Contains(parts, part) })
 		if len(c.Wrote) > 0 && !c.More {
 			out = append(out, c)
 		}
@@ -239,12 +245,14 @@ func Only(list []v1alpha1.Contributor, parts ...string) (out []v1alpha1.Contribu
 	return out
 }
 
-// TakeBack removes the parts that users wrote and that were taken back since. An entry whose user has written since stays.
+// TakeBack removes the parts that users wrote and that were taken back since. An entry whose user has written since
+// stays.
 func TakeBack(list, back []v1alpha1.Contributor) (out []v1alpha1.Contributor) {
 	for _, c := range list {
 		for _, b := range back {
 			if !c.More && SameUser(c.Identity, b.Identity) && !b.At.Before(&c.At) {
-				c.Wrote = slices.DeleteFunc(slices.Clone(c.Wrote), func(part string) bool { return slices.Contains(b.Wrote, part) })
+				c.Wrote = slices.DeleteFunc(slices.Clone(c.Wrote),
+					func(part string) bool { return slices.Contains(b.Wrote, part) })
 			}
 		}
 		if len(c.Wrote) > 0 || c.More {

@@ -11,11 +11,11 @@ import (
 )
 
 // This file records who wrote each key of a ConfigMap or Secret last. These kinds have no status, so an annotation has
-// the list. An entry without keys wrote all keys that no entry names. A key that a write removed keeps its entry, because a
-// plan may follow from its removal.
+// the list. An entry without keys wrote all keys that no entry names. A key that a write removed keeps its entry,
+// because a plan may follow from its removal.
 
-// maxKeys bounds the keys in the annotation. Beyond it, an entry no longer names the removed keys; if the keys of the object
-// are too many, each user may have written each key.
+// maxKeys bounds the keys in the annotation. Beyond it, an entry no longer names the removed keys; if the keys of the
+// object are too many, each user may have written each key.
 const maxKeys = 500
 
 // removedKeys stands for all removed keys of an entry. No key of an object can be equal to it.
@@ -36,7 +36,8 @@ func WriteKeys(list []v1alpha1.Contributor, w Write, has func(key string) bool) 
 			out, rest = append(out, c), rest+1
 			continue
 		}
-		c.Wrote = slices.DeleteFunc(slices.Clone(c.Wrote), func(key string) bool { return slices.Contains(w.What, key) })
+		c.Wrote = slices.DeleteFunc(slices.Clone(c.Wrote),
+			func(key string) bool { return slices.Contains(w.What, key) })
 		switch {
 		case len(c.Wrote) == 0:
 		case !c.More && SameUser(c.Identity, w.By):
@@ -47,7 +48,8 @@ func WriteKeys(list []v1alpha1.Contributor, w Write, has func(key string) bool) 
 	}
 	if rest == 1 {
 		// The user who wrote all other keys writes one of them again.
-		if i := slices.IndexFunc(out, func(c v1alpha1.Contributor) bool { return len(c.Wrote) == 0 }); !out[i].More && SameUser(out[i].Identity, w.By) {
+		if i := slices.IndexFunc(out, func(c v1alpha1.Contributor) bool { return len(c.Wrote) == 0 }); !out[i].More &&
+			SameUser(out[i].Identity, w.By) {
 			entry.Wrote, out = nil, slices.Delete(out, i, i+1)
 		}
 	}
@@ -68,8 +70,8 @@ func WriteAll(list []v1alpha1.Contributor, w Write, has func(key string) bool) [
 	return limitKeys(append(out, CreateKeys(w)...), has)
 }
 
-// WriteTogether records that several users together wrote some keys, or all keys for nil. Each of them wrote each key. has reports
-// whether the object has a key now.
+// WriteTogether records that several users together wrote some keys, or all keys for nil. Each of them wrote each key.
+// has reports whether the object has a key now.
 func WriteTogether(list, by []v1alpha1.Contributor, keys []string, has func(key string) bool) []v1alpha1.Contributor {
 	if keys == nil {
 		list = nil

@@ -9,10 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// This file reads and writes lists of contributors in unstructured statuses. Each write of an object does both, and the converter of
-// apimachinery takes ten times as long.
+// This file reads and writes lists of contributors in unstructured statuses. Each write of an object does both, and the
+// converter of apimachinery takes ten times as long.
 
-// Of returns the contributors in the status of an object; nil if there are none. If they cannot be read, anybody may have written it.
+// Of returns the contributors in the status of an object; nil if there are none. If they cannot be read, anybody may
+// have written it.
 func Of(status any) []v1alpha1.Contributor {
 	m, _ := status.(map[string]any)
 	raw, ok := m["contributors"].([]any)
@@ -50,7 +51,8 @@ func (r *reader) contributor(raw any) (c v1alpha1.Contributor) {
 }
 
 func (r *reader) user(m map[string]any) v1alpha1.WorkflowUser {
-	return v1alpha1.WorkflowUser{Username: valueOf[string](r, m["username"]), Groups: r.texts(m["groups"]), TokenFile: valueOf[bool](r, m["tokenFile"])}
+	return v1alpha1.WorkflowUser{Username: valueOf[string](r, m["username"]), Groups: r.texts(m["groups"]),
+		TokenFile: valueOf[bool](r, m["tokenFile"])}
 }
 
 func (r *reader) texts(raw any) (texts []string) {

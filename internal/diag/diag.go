@@ -62,7 +62,8 @@ func FromProto(ds []*tfprotov6.Diagnostic) Diagnostics {
 // Errorf returns an error about a field. It clips a long detail.
 func Errorf(field, summary, format string, args ...any) v1alpha1.Diagnostic {
 	return v1alpha1.Diagnostic{
-		Severity: v1alpha1.SeverityError, Summary: summary, Detail: Clip(fmt.Sprintf(format, args...)), Attribute: field,
+		Severity: v1alpha1.SeverityError, Summary: summary, Detail: Clip(fmt.Sprintf(format, args...)),
+		Attribute: field,
 	}
 }
 

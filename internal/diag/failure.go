@@ -24,7 +24,8 @@ const (
 	Unreachable
 	// Lost means that the answer of a call that may have changed infrastructure never arrived.
 	Lost
-	// Unevaluated means that an expression failed, or a condition was false. The details may quote values of other objects.
+	// Unevaluated means that an expression failed, or a condition was false. The details may quote values of other
+	// objects.
 	Unevaluated
 )
 
@@ -66,8 +67,8 @@ func IsFailure(err error, kinds ...FailureKind) bool {
 }
 
 // NothingDone reports whether a call failed because the provider's API rejected it before doing anything, as far as the
-// answer tells. A retry requires the kind Throttled: use NothingDone only for texts for users, and to decide whether a person
-// must look first.
+// answer tells. A retry requires the kind Throttled: use NothingDone only for texts for users, and to decide whether a
+// person must look first.
 func NothingDone(err error) bool {
 	f, ok := errors.AsType[*Failure](err)
 	return ok && (f.Kind == Throttled || f.rejected)
@@ -90,7 +91,9 @@ func Answer(operation string, ds []*tfprotov6.Diagnostic) (Diagnostics, error) {
 
 // IsThrottling reports whether a failure with these diagnostics would have the kind Throttled.
 func IsThrottling(ds []*tfprotov6.Diagnostic) bool {
-	if !slices.ContainsFunc(ds, func(d *tfprotov6.Diagnostic) bool { return d != nil && d.Severity == tfprotov6.DiagnosticSeverityError }) {
+	if !slices.ContainsFunc(ds, func(d *tfprotov6.Diagnostic) bool {
+		return d != nil && d.Severity == tfprotov6.DiagnosticSeverityError
+	}) {
 		return false
 	}
 	return eachError(FromProto(ds), throttling)

@@ -34,8 +34,9 @@ func Limit(ds Diagnostics) Diagnostics {
 	for i, d := range out {
 		if bytes += size(d); i == MaxDiagnostics-1 || bytes > maxBytes {
 			warnings := len(Warnings(out[i:]))
-			return append(out[:i:i], v1alpha1.Diagnostic{Severity: v1alpha1.SeverityWarning, Summary: "Further diagnostics left out",
-				Detail: fmt.Sprintf("The list ends here, because it is too long. It leaves out %d more errors and %d more warnings.", len(out)-i-warnings, warnings)})
+			return append(out[:i:i], v1alpha1.Diagnostic{Severity: v1alpha1.SeverityWarning,
+				Summary: "Further diagnostics left out",
+				Detail:  fmt.Sprintf("The list ends here, because it is too long. It leaves out %d more errors and %d more warnings.", len(out)-i-warnings, warnings)})
 		}
 	}
 	return out
@@ -45,7 +46,8 @@ func size(d v1alpha1.Diagnostic) int { return len(d.Summary) + len(d.Detail) }
 
 // ErrorsFirst returns the errors, and then the warnings.
 func ErrorsFirst(ds Diagnostics) Diagnostics {
-	return append(slices.DeleteFunc(slices.Clone(ds), func(d v1alpha1.Diagnostic) bool { return !isError(d) }), Warnings(ds)...)
+	return append(slices.DeleteFunc(slices.Clone(ds), func(d v1alpha1.Diagnostic) bool { return !isError(d) }),
+		Warnings(ds)...)
 }
 
 func clipText(s string) string {

@@ -57,8 +57,8 @@ func Outline(ds Diagnostics) string {
 	return strings.Join(parts, "; ")
 }
 
-// Text formats a diagnostic in full: "field: summary: detail". Some providers repeat the summary at the beginning of the
-// detail.
+// Text formats a diagnostic in full: "field: summary: detail". Some providers repeat the summary at the beginning of
+// the detail.
 func Text(d v1alpha1.Diagnostic) string {
 	text := d.Summary
 	switch {

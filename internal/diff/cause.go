@@ -23,7 +23,8 @@ func cause(c *v1alpha1.PlanChange) (shape, text string) {
 		shape, text = appendNote(shape, "(imported)"), appendNote(text, "(imported from "+importedFrom(c.Importing)+")")
 	}
 	if d := disclosures(c); len(d) > 0 {
-		shape, text = appendNote(shape, "(gives secrets of other objects to a provider)"), appendNote(text, "("+d[0]+")")
+		shape, text = appendNote(shape, "(gives secrets of other objects to a provider)"),
+			appendNote(text, "("+d[0]+")")
 	}
 	return shape, text
 }
@@ -91,7 +92,8 @@ func drifted(c *v1alpha1.PlanChange, path string) bool {
 		return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 	}
 	// All differences of a refresh are drift, so a mark would add nothing.
-	return c.Action != v1alpha1.ActionRead && slices.ContainsFunc(c.Drift, func(d string) bool { return within(d, path) || within(path, d) })
+	return c.Action != v1alpha1.ActionRead && slices.ContainsFunc(c.Drift,
+		func(d string) bool { return within(d, path) || within(path, d) })
 }
 
 // ReplaceCause returns the reason why a change replaces or destroys its resource: all attributes that force the
@@ -234,7 +236,8 @@ func driftNote(c *v1alpha1.PlanChange) (sym, note string) {
 	switch {
 	case len(c.Drift) == 0:
 		return "", ""
-	case slices.Contains(c.Drift, v1alpha1.DriftRemoved), c.Action == v1alpha1.ActionCreate, c.Action == v1alpha1.ActionRead && decode(c.After) == nil:
+	case slices.Contains(c.Drift, v1alpha1.DriftRemoved), c.Action == v1alpha1.ActionCreate,
+		c.Action == v1alpha1.ActionRead && decode(c.After) == nil:
 		return "-", name + " is gone"
 	}
 	paths := make([]string, len(c.Drift))
@@ -280,14 +283,16 @@ func (d *drift) recorded(n int32) []string {
 	if int(n) > maxRecords {
 		names += ", …"
 	}
-	return []string{d.style.Dim(fmt.Sprintf("%s: only the recorded state is updated (%s)", Plural(int(n), "resource"), names)), ""}
+	return []string{d.style.Dim(fmt.Sprintf("%s: only the recorded state is updated (%s)", Plural(int(n), "resource"),
+		names)), ""}
 }
 
 func (d *drift) section() []string {
 	if d.total == 0 {
 		return nil
 	}
-	out := []string{d.style.Bold(d.style.Cyan("Note:")) + " these resources changed outside of Hykube since the last read:"}
+	out := []string{d.style.Bold(d.style.Cyan("Note:")) +
+		" these resources changed outside of Hykube since the last read:"}
 	for i, l := range d.lines {
 		if i == 10 && d.total > 11 {
 			out = append(out, fmt.Sprintf("  … and %s more", Count(d.total-10)))

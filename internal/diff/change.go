@@ -35,7 +35,8 @@ func Change(c *v1alpha1.PlanChange, style Style) string {
 	if hidden(c) {
 		return ""
 	}
-	p := &printer{style: style, replace: replacePaths(c), follows: expressions(c), whole: c.Importing != nil, record: c.Action == v1alpha1.ActionRead}
+	p := &printer{style: style, replace: replacePaths(c), follows: expressions(c), whole: c.Importing != nil,
+		record: c.Action == v1alpha1.ActionRead}
 	for _, line := range heading(c, style) {
 		p.raw("  " + line)
 	}
@@ -266,9 +267,11 @@ func forgets(c *v1alpha1.PlanChange) (verb, why string) {
 	case foundGone:
 		return "is gone; its record will be removed", "it was not found"
 	case "forget_because_not_found":
-		return "may exist; its record will be removed, and nothing will be destroyed", "it is not found with the new arguments of its ProviderConfig"
+		return "may exist; its record will be removed, and nothing will be destroyed",
+			"it is not found with the new arguments of its ProviderConfig"
 	case "forget_because_create_unknown":
-		return "may exist; its record will be removed, and nothing will be destroyed", "the outcome of its create is unknown"
+		return "may exist; its record will be removed, and nothing will be destroyed",
+			"the outcome of its create is unknown"
 	}
 	return "will no longer be managed by Hykube, but will not be destroyed", whyForgets(c.ActionReason)
 }
@@ -305,14 +308,15 @@ const LeftFiles = "delete_because_left_files"
 
 // reason returns the reason of a change; "" if neither its action reason nor another change explains it.
 func reason(c *v1alpha1.PlanChange) string {
-	if why := cmp.Or(reasonOfInstance(c), reasonText(c.ActionReason)); why != "" || c.DestroyedWith == "" || c.Action != v1alpha1.ActionDelete {
+	if why := cmp.Or(reasonOfInstance(c), reasonText(c.ActionReason)); why != "" || c.DestroyedWith == "" ||
+		c.Action != v1alpha1.ActionDelete {
 		return why
 	}
 	return "because it refers to " + Clean(c.DestroyedWith, false) + ", which is destroyed"
 }
 
-// reasonOfInstance returns the reason why an instance that left its ResourceSet or its Module is destroyed, in Terraform's words; ""
-// for others.
+// reasonOfInstance returns the reason why an instance that left its ResourceSet or its Module is destroyed, in
+// Terraform's words; "" for others.
 func reasonOfInstance(c *v1alpha1.PlanChange) string {
 	_, key, ok := v1alpha1.ParseInstanceName(c.Object.Name)
 	if v1alpha1.OwnerKind(c.Object.Name) == "Module" {
@@ -356,7 +360,8 @@ func templateName(name string) string {
 // reasonText returns the phrase for a reason of Terraform's JSON plan, or "" if the heading already says it.
 func reasonText(reason string) string {
 	switch reason {
-	case "", "replace_because_cannot_update", "replace_by_request", "replace_because_tainted", "replace_by_triggers", "delete_because_requested":
+	case "", "replace_because_cannot_update", "replace_by_request", "replace_because_tainted", "replace_by_triggers",
+		"delete_because_requested":
 		return ""
 	case "delete_because_no_resource_config":
 		return "because its object was deleted"

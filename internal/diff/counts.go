@@ -113,9 +113,11 @@ func Verdict(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary, style Style) string 
 	}
 	if empty(sum) {
 		if plan.Spec.RefreshOnly && sum.Drifted > 0 {
-			return style.Bold("Plan:") + fmt.Sprintf(" %s to update; the infrastructure stays as it is.", Plural(int(sum.Drifted), "record"))
+			return style.Bold("Plan:") + fmt.Sprintf(" %s to update; the infrastructure stays as it is.",
+				Plural(int(sum.Drifted), "record"))
 		}
-		if ready := meta.FindStatusCondition(plan.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Reason == v1alpha1.ReasonDeferred {
+		if ready := meta.FindStatusCondition(plan.Status.Conditions, v1alpha1.ConditionReady); ready != nil &&
+			ready.Reason == v1alpha1.ReasonDeferred {
 			return style.Bold("No change can be applied now.") + " " + deferral(plan)
 		}
 		line := style.Bold(style.Green("No changes.")) + " "
@@ -135,7 +137,8 @@ func Verdict(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary, style Style) string 
 	for _, x := range []struct {
 		n    int32
 		what string
-	}{{sum.Replace, "replaced"}, {sum.Move, "moved"}, {sum.Forget, "forgotten"}, {sum.Read, "read"}, {sum.Invoke, "invoked"}} {
+	}{{sum.Replace, "replaced"}, {sum.Move, "moved"}, {sum.Forget, "forgotten"}, {sum.Read, "read"},
+		{sum.Invoke, "invoked"}} {
 		if x.n > 0 {
 			also = append(also, Count(int(x.n))+" "+x.what)
 		}

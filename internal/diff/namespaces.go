@@ -11,8 +11,8 @@ import (
 // maxNamespaces is the maximum number of namespaces that InNamespaces names.
 const maxNamespaces = 10
 
-// InNamespaces formats the number of objects in each namespace, the largest numbers first: `12 in the namespace "prod", 3 in
-// the namespace "test"`. It counts those of further namespaces together.
+// InNamespaces formats the number of objects in each namespace, the largest numbers first: `12 in the namespace "prod",
+// 3 in the namespace "test"`. It counts those of further namespaces together.
 func InNamespaces(counts map[string]int) string {
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))

@@ -10,21 +10,26 @@ import (
 // maxPolicies is the maximum number of rules on the first screen.
 const maxPolicies = 6
 
-// Policies returns lines about the rules that deny a plan, that require approvals, and that warn, in this order, and then about
-// those that are undecided. It returns at most limit rules; 0 means no limit.
+// Policies returns lines about the rules that deny a plan, that require approvals, and that warn, in this order, and
+// then about those that are undecided. It returns at most limit rules; 0 means no limit.
 func Policies(plan *v1alpha1.Plan, style Style, limit int) []string {
 	var out []string
-	for _, e := range []v1alpha1.PlanPolicyEffect{v1alpha1.PolicyDeny, v1alpha1.PolicyRequireApprovals, v1alpha1.PolicyWarn} {
+	for _, e := range []v1alpha1.PlanPolicyEffect{v1alpha1.PolicyDeny, v1alpha1.PolicyRequireApprovals,
+		v1alpha1.PolicyWarn} {
 		for _, r := range plan.Status.Policies {
 			if r.Effect == e && r.Undecided == nil {
-				out = append(out, fmt.Sprintf("  %s %s: %s", effect(r, style), Clean(r.Rule, false), Clean(r.Message, false)))
+				out = append(out, fmt.Sprintf("  %s %s: %s", effect(r, style), Clean(r.Rule, false),
+					Clean(r.Message, false)))
 			}
 		}
 	}
 	for _, r := range plan.Status.Policies {
 		if r.Undecided != nil {
-			out = append(out, fmt.Sprintf("  %s %s (%s): %s. Values of %s decide that, which are not known before the apply.", style.Bold("Undecided:"),
-				Clean(r.Rule, false), r.Effect, strings.TrimSuffix(Clean(r.Message, false), "."), Clean(r.Undecided.List(), false)))
+			out = append(out, fmt.Sprintf(
+				"  %s %s (%s): %s. Values of %s decide that, which are not known before the apply.",
+				style.Bold("Undecided:"),
+				Clean(r.Rule, false), r.Effect, strings.TrimSuffix(Clean(r.Message, false), "."),
+				Clean(r.Undecided.List(), false)))
 		}
 	}
 	if more := len(out) - limit; limit > 0 && more > 0 {

@@ -135,7 +135,8 @@ func (p *printer) attribute(indent int, sym, prefix string, b, a any, path, end 
 	case b == nil && a == nil: // the state has no value of a write-only attribute
 		p.line(indent, sym, prefix+p.style.Dim("(write-only attribute)")+tail)
 	case isSecret(b) || isSecret(a):
-		p.line(indent, sym, prefix+secretText(b, a)+tail) // both sides may be equal, with only one of them marked sensitive
+		// both sides may be equal, with only one of them marked sensitive
+		p.line(indent, sym, prefix+secretText(b, a)+tail)
 	case bIsMap && aIsMap:
 		p.line(indent, sym, prefix+"{"+forces)
 		p.attributes(indent+4, "~", bm, am, path, false)

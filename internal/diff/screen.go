@@ -92,7 +92,8 @@ func (s *Screen) Add(c *v1alpha1.PlanChange) {
 		g, ok = s.groups[key]
 	}
 	if !ok {
-		g = &group{action: c.Action, symbol: symbol, single: Name(c), typ: typ, shape: shape, text: text, forces: c.Action == v1alpha1.ActionReplace && len(replacePaths(c)) > 0}
+		g = &group{action: c.Action, symbol: symbol, single: Name(c), typ: typ, shape: shape, text: text,
+			forces: c.Action == v1alpha1.ActionReplace && len(replacePaths(c)) > 0}
 		s.groups[key] = g
 		s.order = append(s.order, g)
 		if !hard {
@@ -108,7 +109,8 @@ func (s *Screen) Add(c *v1alpha1.PlanChange) {
 	}
 }
 
-// shortName returns the name of a change beside its type: the whole address for a resource of a Module, whose names are not unique.
+// shortName returns the name of a change beside its type: the whole address for a resource of a Module, whose names are
+// not unique.
 func shortName(c *v1alpha1.PlanChange) string {
 	if path, _ := v1alpha1.SplitModuleObjectName(c.Object.Name); path != "" {
 		return Clean(c.Address, false)
@@ -171,11 +173,13 @@ func (s *Screen) fold(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary) []string {
 	if more := len(outputs) - maxOutputLines; more > 0 {
 		outputs = append(outputs[:maxOutputLines], fmt.Sprintf("  (%s of outputs hidden)", Plural(more, "line")))
 	}
-	out := slices.Concat([]string{Verdict(plan, sum, s.style)}, outputs, Rollouts(plan), Policies(plan, s.style, maxPolicies))
+	out := slices.Concat([]string{Verdict(plan, sum, s.style)}, outputs, Rollouts(plan),
+		Policies(plan, s.style, maxPolicies))
 	out = append(out, "")
 	row := func(sym string, n int32, what string) {
 		if n > 0 {
-			out = append(out, fmt.Sprintf("  %s %s %s", padSymbol(s.style, sym), fmt.Sprintf("%9s", Count(int(n))), what))
+			out = append(out, fmt.Sprintf("  %s %s %s", padSymbol(s.style, sym), fmt.Sprintf("%9s", Count(int(n))),
+				what))
 		}
 	}
 	row("-", sum.Delete, "to destroy")
@@ -206,7 +210,8 @@ func (s *Screen) fold(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary) []string {
 	// Destroys come before replaces. Among these, single changes come first, because they are more likely to be
 	// unintended.
 	slices.SortStableFunc(hard, func(a, b *group) int {
-		return cmp.Or(cmp.Compare(b2i(a.action != v1alpha1.ActionDelete), b2i(b.action != v1alpha1.ActionDelete)), cmp.Compare(b2i(a.count > 1), b2i(b.count > 1)))
+		return cmp.Or(cmp.Compare(b2i(a.action != v1alpha1.ActionDelete), b2i(b.action != v1alpha1.ActionDelete)),
+			cmp.Compare(b2i(a.count > 1), b2i(b.count > 1)))
 	})
 	slices.SortStableFunc(soft, func(a, b *group) int { return cmp.Compare(b.count, a.count) })
 

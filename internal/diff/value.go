@@ -199,7 +199,8 @@ func replacePaths(c *v1alpha1.PlanChange) map[string]bool {
 	return out
 }
 
-// expressions returns the expressions that values follow from, by their paths, as in: ${configmap.net.cidr} (new), by eve.
+// expressions returns the expressions that values follow from, by their paths, as in: ${configmap.net.cidr} (new), by
+// eve.
 func expressions(c *v1alpha1.PlanChange) map[string]string {
 	out := map[string]string{}
 	for _, e := range c.Expressions {

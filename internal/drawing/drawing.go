@@ -174,7 +174,8 @@ func (g *Graph) Mermaid(w io.Writer) error {
 	for i, n := range g.nodes {
 		text := strings.NewReplacer(`"`, "#quot;", "\n", " ").Replace(n.text())
 		fmt.Fprintf(b, "  n%d[\"%s\"]\n", i, text)
-		fmt.Fprintf(b, "  style n%d stroke:%s%s\n", i, n.colour(), map[bool]string{true: ",stroke-dasharray: 4"}[n.Missing])
+		fmt.Fprintf(b, "  style n%d stroke:%s%s\n", i, n.colour(),
+			map[bool]string{true: ",stroke-dasharray: 4"}[n.Missing])
 	}
 	for _, e := range g.sorted() {
 		fmt.Fprintf(b, "  n%d --> n%d\n", e[0], e[1])

@@ -220,7 +220,8 @@ func (s *Slots) next() *Slot {
 		if !s.isOnly(key) && (s.maxPerKey > 0 && s.held[key] >= s.maxPerKey || s.rests(key)) {
 			continue
 		}
-		if next == nil || s.held[key] < s.held[next.key] || s.held[key] == s.held[next.key] && first.number < next.number {
+		if next == nil || s.held[key] < s.held[next.key] || s.held[key] == s.held[next.key] &&
+			first.number < next.number {
 			next = first
 		}
 	}

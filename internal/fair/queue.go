@@ -11,8 +11,8 @@ type Queued interface {
 	Size() (writes, bytes int)
 }
 
-// Queue holds the requests that wait for a transaction. It serves keys in turn, so a key with a thousand requests does not
-// delay one with a single request.
+// Queue holds the requests that wait for a transaction. It serves keys in turn, so a key with a thousand requests does
+// not delay one with a single request.
 type Queue[R Queued] struct {
 	// maxWrites and maxBytes limit the writes of one transaction. A single request may exceed them.
 	maxWrites, maxBytes int
@@ -29,7 +29,8 @@ type Queue[R Queued] struct {
 
 // NewQueue returns an empty queue, whose transactions have up to maxWrites writes of maxBytes bytes together.
 func NewQueue[R Queued](maxWrites, maxBytes int) *Queue[R] {
-	return &Queue[R]{maxWrites: maxWrites, maxBytes: maxBytes, waiting: map[string][]R{}, filled: make(chan struct{}, 1)}
+	return &Queue[R]{maxWrites: maxWrites, maxBytes: maxBytes, waiting: map[string][]R{},
+		filled: make(chan struct{}, 1)}
 }
 
 func (q *Queue[R]) signal() {
@@ -102,9 +103,9 @@ func (q *Queue[R]) take() (group []R, closed bool) {
 	return group, q.closed
 }
 
-// Commit writes a group in one transaction, and ends each request with the result. If the database refuses the group, each request
-// gets a transaction of its own, so that one bad request does not fail the others. transact returns an error if nothing was written,
-// or an error that wraps uncertain if that is unknown.
+// Commit writes a group in one transaction, and ends each request with the result. If the database refuses the group,
+// each request gets a transaction of its own, so that one bad request does not fail the others. transact returns an
+// error if nothing was written, or an error that wraps uncertain if that is unknown.
 func Commit[R Queued](group []R, transact func([]R) error, uncertain error, end func(R, error)) {
 	err := transact(group)
 	if err != nil && len(group) > 1 && !errors.Is(err, uncertain) {

@@ -1,5 +1,5 @@
-// Package fieldnames finds the fields of an object that its Go type lacks, and suggests similar names. It also finds the
-// values that the type cannot have. It imports only internal/suggest and apimachinery.
+// Package fieldnames finds the fields of an object that its Go type lacks, and suggests similar names. It also finds
+// the values that the type cannot have. It imports only internal/suggest and apimachinery.
 package fieldnames
 
 import (

@@ -12,17 +12,18 @@ type Source interface {
 	Fail(i int) (skipped []int)
 }
 
-// Waker is a Source in which items also become ready with time. Wake returns a channel that is closed when Ready may return
-// further items; nil if only Done and Fail make items ready. Run calls it after Ready, while items run.
+// Waker is a Source in which items also become ready with time. Wake returns a channel that is closed when Ready may
+// return further items; nil if only Done and Fail make items ready. Run calls it after Ready, while items run.
 type Waker interface {
 	Source
 	Wake() <-chan struct{}
 }
 
 // Run calls work for the items that a tracker returns, at most width at a time. If work returns false, Run skips the
-// dependents of the item. It ends when no item runs and none is ready. After an error, Run starts no more work, waits for
-// the running calls, and returns the error.
-func Run(ctx context.Context, tracker Source, width int, work func(ctx context.Context, i int) (ok bool, err error)) error {
+// dependents of the item. It ends when no item runs and none is ready. After an error, Run starts no more work, waits
+// for the running calls, and returns the error.
+func Run(ctx context.Context, tracker Source, width int,
+	work func(ctx context.Context, i int) (ok bool, err error)) error {
 	type ended struct {
 		i   int
 		ok  bool

@@ -15,8 +15,8 @@ func (v *View) Basis(slot int) ledger.Basis {
 	return b
 }
 
-// Unmoved returns the node of an object, and true if the object surely has the UID and the spec of a reference, and its record
-// was surely not written after a basis. recorded is true if there was recorded infrastructure then.
+// Unmoved returns the node of an object, and true if the object surely has the UID and the spec of a reference, and its
+// record was surely not written after a basis. recorded is true if there was recorded infrastructure then.
 func (v *View) Unmoved(ref v1alpha1.ObjectReference, b ledger.Basis, recorded bool) (Node, bool) {
 	i, ok := v.find(lang.AddressOf("", v1alpha1.TypeOf(ref.Kind), ref.Name))
 	if !ok {

@@ -74,9 +74,11 @@ func (e *entryEncoder) object(o *Object) {
 }
 
 func (d *entryDecoder) object() *Object {
-	o := &Object{Kind: d.kind(), Name: d.text(), UID: types.UID(d.uid()), Generation: d.int(), Revision: d.int(), Flags: Flags(d.uint()), Labels: d.labelSet(),
+	o := &Object{Kind: d.kind(), Name: d.text(), UID: types.UID(d.uid()), Generation: d.int(), Revision: d.int(),
+		Flags: Flags(d.uint()), Labels: d.labelSet(),
 		Config: d.share(), Moved: d.share(), DependsOn: d.slots()}
-	o.References = decodeList(&d.decoder, func() Reference { return Reference{int32(d.uint()), unique.Make(d.share())} })
+	o.References = decodeList(&d.decoder,
+		func() Reference { return Reference{int32(d.uint()), unique.Make(d.share())} })
 	o.Outside = d.outsideList()
 	var isInstance bool
 	if d.bits(&isInstance); isInstance {
@@ -149,7 +151,8 @@ func (d *entryDecoder) outsideList() *Outside {
 	}
 	var refs []lang.Reference
 	for in := (decoder{block: []byte(list)}); len(in.block) > 0; {
-		a := lang.Address{Namespace: in.text(), Module: in.text(), Mode: v1alpha1.Mode(in.text()), Type: in.text(), Name: in.text()}
+		a := lang.Address{Namespace: in.text(), Module: in.text(), Mode: v1alpha1.Mode(in.text()), Type: in.text(),
+			Name: in.text()}
 		refs = append(refs, lang.Reference{Address: a, Attribute: in.text()})
 		if in.err != nil {
 			d.fail()
@@ -205,7 +208,8 @@ func (d *entryDecoder) record(o *Object) (r *Record, creating bool) {
 	r.DependencyVersions = Sum{d.uint(), d.uint()}
 	r.owned = decodeList(&d.decoder, d.uint)
 	if isInstance {
-		of := instancesOf{APIVersion: d.share(), Kind: d.share(), Namespace: d.share(), Set: d.share(), SetUID: types.UID(d.share())}
+		of := instancesOf{APIVersion: d.share(), Kind: d.share(), Namespace: d.share(), Set: d.share(),
+			SetUID: types.UID(d.share())}
 		r.setInstance(of, d.text(), o)
 	}
 	return r, creating

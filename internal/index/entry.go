@@ -51,7 +51,8 @@ type Flags uint16
 const (
 	// Unready means that the object cannot be decoded, because its provider is not ready or lacks its type.
 	Unready Flags = 1 << iota
-	// Suspicious means that the expressions have errors or warnings, or call functions of providers, which may be removed.
+	// Suspicious means that the expressions have errors or warnings, or call functions of providers, which may be
+	// removed.
 	Suspicious
 	// Impure means that an expression may give another value in each evaluation.
 	Impure
@@ -68,8 +69,8 @@ const (
 	Stalled
 	// Failed means that the object is stalled for another reason than drift.
 	Failed
-	// KeysUnknown means that the keys of the object's ResourceSet are not known. The object is marked for deletion, too, so that
-	// no change of it is applied meanwhile.
+	// KeysUnknown means that the keys of the object's ResourceSet are not known. The object is marked for deletion,
+	// too, so that no change of it is applied meanwhile.
 	KeysUnknown
 )
 
@@ -109,7 +110,8 @@ func (o *Object) Has(f Flags) bool { return o.Flags&f == f }
 
 // Ref returns the reference of the object.
 func (o *Object) Ref(namespace string) v1alpha1.ObjectReference {
-	ref := v1alpha1.ObjectReference{APIVersion: o.APIVersion, Kind: o.Kind.Kind, Namespace: namespace, Name: o.Name, UID: o.UID, Generation: o.Generation}
+	ref := v1alpha1.ObjectReference{APIVersion: o.APIVersion, Kind: o.Kind.Kind, Namespace: namespace, Name: o.Name,
+		UID: o.UID, Generation: o.Generation}
 	if o.Instance != nil {
 		ref.Set, ref.SetUID = o.Instance.Set, o.Instance.SetUID
 	}
@@ -126,7 +128,8 @@ func addressOf(mode v1alpha1.Mode, terraformType, name string) lang.Address {
 // objectOf returns the entry of an object. It parses the object's expressions, unless old has the same ones.
 func (x *Index) objectOf(ns slotter, kind *Kind, c Change, old *Object) *Object {
 	u := c.Object
-	o := &Object{Kind: kind, Name: strings.Clone(c.Name), UID: u.GetUID(), Generation: u.GetGeneration(), Revision: c.Revision}
+	o := &Object{Kind: kind, Name: strings.Clone(c.Name), UID: u.GetUID(), Generation: u.GetGeneration(),
+		Revision: c.Revision}
 	if set := u.GetLabels(); len(set) > 0 {
 		o.Labels = set
 		if old != nil && maps.Equal(old.Labels, o.Labels) {
@@ -165,7 +168,8 @@ func (o *Object) setFacts(f resource.Facts) {
 // inherit takes over the parts of an entry that come from the object's spec and lifecycle.
 func (o *Object) inherit(old *Object) {
 	o.Flags = old.Flags & (Unready | Suspicious | Impure | CreatesFirst)
-	o.Config, o.Moved, o.DependsOn, o.References, o.Outside = old.Config, old.Moved, old.DependsOn, old.References, old.Outside
+	o.Config, o.Moved, o.DependsOn, o.References, o.Outside = old.Config, old.Moved, old.DependsOn, old.References,
+		old.Outside
 }
 
 // parse fills in the parts of an entry that come from the object's spec and lifecycle.
@@ -245,8 +249,8 @@ type Record struct {
 	// Revision is the revision of the record's last write.
 	Revision   int64
 	Generation int64
-	// Exists, Living, Tainted and CreatesFirst are those of the ledger's record. Planned is true if a plan wrote it, and
-	// Unapplied if it has contributors.
+	// Exists, Living, Tainted and CreatesFirst are those of the ledger's record. Planned is true if a plan wrote it,
+	// and Unapplied if it has contributors.
 	Exists, Living, Tainted, Intent, Deposed, Planned, Unapplied bool
 	Mode                                                         v1alpha1.Mode
 	// Config is the name of the ProviderConfig.
@@ -282,11 +286,13 @@ func (r *Record) leaves() bool { return r.keepsOwner() && (r.Living || r.Intent)
 // ref returns the reference of an instance with a UID.
 func (r *Record) ref(uid types.UID) v1alpha1.ObjectReference {
 	of := r.of.Value()
-	return v1alpha1.ObjectReference{APIVersion: of.APIVersion, Kind: of.Kind, Namespace: of.Namespace, Name: r.name, UID: uid, Generation: r.Generation,
+	return v1alpha1.ObjectReference{APIVersion: of.APIVersion, Kind: of.Kind, Namespace: of.Namespace, Name: r.name,
+		UID: uid, Generation: r.Generation,
 		Set: of.Set, SetUID: of.SetUID}
 }
 
-// setInstance notes the instance whose record it is. o is the entry of the object, which has the same texts; nil without one.
+// setInstance notes the instance whose record it is. o is the entry of the object, which has the same texts; nil
+// without one.
 func (r *Record) setInstance(of instancesOf, name string, o *Object) {
 	if r.of, r.name = unique.Make(of), name; o != nil && o.Name == name {
 		r.name = o.Name
@@ -299,8 +305,10 @@ func recordOf(ns slotter, i *ledger.Instance, o *Object) *Record {
 		return nil
 	}
 	r := &Record{
-		Revision: i.Revision(), Generation: i.Object.Generation, Exists: i.Exists(), Living: i.Living(), Tainted: i.Tainted, Intent: i.Intent != nil,
-		Deposed: len(i.Deposed) > 0, Planned: i.Plan != "", Unapplied: len(i.Contributors) > 0, Mode: v1alpha1.Mode(unique.Make(string(i.Mode)).Value()),
+		Revision: i.Revision(), Generation: i.Object.Generation, Exists: i.Exists(), Living: i.Living(),
+		Tainted: i.Tainted, Intent: i.Intent != nil,
+		Deposed: len(i.Deposed) > 0, Planned: i.Plan != "", Unapplied: len(i.Contributors) > 0,
+		Mode:   v1alpha1.Mode(unique.Make(string(i.Mode)).Value()),
 		Config: unique.Make(i.ProviderConfig).Value(), MovedFrom: i.MovedFrom,
 		Versions: ledger.Versions{Version: unique.Make(i.Version).Value(), Base: unique.Make(i.Base).Value()},
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/hykube/hykube/internal/resourceset"
 )
 
-// This file keeps the last changes of the instances of ResourceSets, for watches. An instance is no stored object, so the
-// log of the store does not have them.
+// This file keeps the last changes of the instances of ResourceSets, for watches. An instance is no stored object, so
+// the log of the store does not have them.
 
 // maxFed is the maximum number of changes that a feed keeps.
 const maxFed = 20_000
@@ -21,8 +21,8 @@ const maxFed = 20_000
 // maxListed is the maximum number of lists whose positions a feed keeps.
 const maxListed = 1000
 
-// InstanceChange is a change of an instance: its nodes before and after. The object of a node is nil if the instance did
-// not exist.
+// InstanceChange is a change of an instance: its nodes before and after. The object of a node is nil if the instance
+// did not exist.
 type InstanceChange struct {
 	Namespace     string
 	Before, After Node
@@ -39,8 +39,8 @@ type Batch struct {
 
 // feed keeps the last batches. A position is the number of batches that were made before it.
 type feed struct {
-	// pending has the changes of the running refresh, and order their UIDs. interrupted is true if it read everything, so
-	// that the changes are unknown. The mutex of the index guards them.
+	// pending has the changes of the running refresh, and order their UIDs. interrupted is true if it read everything,
+	// so that the changes are unknown. The mutex of the index guards them.
 	pending     map[types.UID]*InstanceChange
 	order       []types.UID
 	interrupted bool
@@ -93,12 +93,14 @@ func (f *feed) note(namespace string, before, after Node) {
 	c.After = after
 }
 
-// sameInstance reports whether a reader of an instance sees no change of it. An edit of a set gives all its instances another
-// revision, but few of them another content.
+// sameInstance reports whether a reader of an instance sees no change of it. An edit of a set gives all its instances
+// another revision, but few of them another content.
 func sameInstance(before, after Node) bool {
 	a, b := before.Object, after.Object
-	return a != nil && b != nil && a.UID == b.UID && a.Generation == b.Generation && a.Flags == b.Flags && a.Config == b.Config && maps.Equal(a.Labels, b.Labels) &&
-		a.Instance.Leaving == b.Instance.Leaving && slices.Equal(before.Record.ids(), after.Record.ids()) && a.Instance.status == b.Instance.status && before.Readiness() == after.Readiness()
+	return a != nil && b != nil && a.UID == b.UID && a.Generation == b.Generation && a.Flags == b.Flags &&
+		a.Config == b.Config && maps.Equal(a.Labels, b.Labels) &&
+		a.Instance.Leaving == b.Instance.Leaving && slices.Equal(before.Record.ids(), after.Record.ids()) &&
+		a.Instance.status == b.Instance.status && before.Readiness() == after.Readiness()
 }
 
 // ids returns the hashes of the IDs of a record, which may be nil.
@@ -115,8 +117,8 @@ func (f *feed) interrupt() {
 	clear(f.pending)
 }
 
-// commit makes a batch of the changes of the refresh that ends. at is the revision of the objects that it read, and setOf
-// returns the set of an instance.
+// commit makes a batch of the changes of the refresh that ends. at is the revision of the objects that it read, and
+// setOf returns the set of an instance.
 func (f *feed) commit(at int64, setOf func(v1alpha1.ObjectReference) *resourceset.Set) {
 	if !f.interrupted && len(f.order) == 0 {
 		return
@@ -163,7 +165,8 @@ func (f *feed) add(b Batch, interrupted bool) {
 // next is the position after the last batch. It requires f.mu.
 func (f *feed) next() uint64 { return f.first + uint64(len(f.batches)) }
 
-// noteList notes the position of a list of a revision, so that a watch from that revision gets exactly the later changes.
+// noteList notes the position of a list of a revision, so that a watch from that revision gets exactly the later
+// changes.
 func (f *feed) noteList(revision int64, position uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -179,8 +182,8 @@ func (f *feed) noteList(revision int64, position uint64) {
 // positionAt returns the position of a watch from a revision. ok is false if the feed no longer has all later changes.
 //
 // If no list had the revision, an event or a bookmark had it. When it was sent, all earlier batches were sent, too. A
-// refresh may have been running then, whose batch has an earlier revision. So the last batch with an earlier one is sent
-// again.
+// refresh may have been running then, whose batch has an earlier revision. So the last batch with an earlier one is
+// sent again.
 func (f *feed) positionAt(revision int64) (position uint64, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -221,7 +224,8 @@ func (x *Index) NoteList(revision int64, position uint64) { x.feed.noteList(revi
 // PositionAt returns the position from which a watch gets the changes of instances after a revision. ok is false if the
 // index no longer has all of them; then the client must list again. A namespace without instances has no changes, so a
 // watch of it may begin at any revision. An empty namespace means all.
-func (x *Index) PositionAt(ctx context.Context, namespace string, revision int64) (position uint64, ok bool, err error) {
+func (x *Index) PositionAt(ctx context.Context, namespace string,
+	revision int64) (position uint64, ok bool, err error) {
 	if position, ok = x.feed.positionAt(revision); ok {
 		return position, true, nil
 	}
@@ -239,9 +243,9 @@ func (x *Index) PositionAt(ctx context.Context, namespace string, revision int64
 	return position, true, nil
 }
 
-// ChangesSince returns the batches from a position on, the position after them, and a channel that is closed when there are
-// more. ok is false if the index no longer has all of them. The batches have what Run, or another reader of the index, has
-// refreshed.
+// ChangesSince returns the batches from a position on, the position after them, and a channel that is closed when there
+// are more. ok is false if the index no longer has all of them. The batches have what Run, or another reader of the
+// index, has refreshed.
 func (x *Index) ChangesSince(position uint64) (batches []Batch, next uint64, changed <-chan struct{}, ok bool) {
 	return x.feed.since(position)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/hykube/hykube/internal/bug"
 )
 
-// This file lets concurrent readers share a refresh. The steps of an apply read their objects from the index, hundreds at
-// once, and each must see all writes before its call.
+// This file lets concurrent readers share a refresh. The steps of an apply read their objects from the index, hundreds
+// at once, and each must see all writes before its call.
 
 // refreshCount counts refreshes, so that a caller that waited for the index can tell whether it must refresh again.
 type refreshCount struct {
@@ -18,8 +18,8 @@ type refreshCount struct {
 	done int64
 }
 
-// run refreshes, unless a refresh that began after the caller asked has succeeded. asked is the value of begun at that time.
-// It requires the mutex of the index.
+// run refreshes, unless a refresh that began after the caller asked has succeeded. asked is the value of begun at that
+// time. It requires the mutex of the index.
 func (c *refreshCount) run(asked int64, refresh func() error) error {
 	if c.done > asked {
 		return nil
@@ -55,7 +55,8 @@ func (x *Index) lockFreshObjects(ctx context.Context) (unlock func(), err error)
 	})
 }
 
-// guarded calls f, and returns a panic as an error. The entries may then be incomplete, so the next refresh reads everything.
+// guarded calls f, and returns a panic as an error. The entries may then be incomplete, so the next refresh reads
+// everything.
 func (x *Index) guarded(f func() error) error {
 	err := bug.Catch(f)
 	if bug.Is(err) {

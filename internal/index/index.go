@@ -39,15 +39,15 @@ type Change struct {
 
 // Objects reads the stored objects of the providers.
 type Objects interface {
-	// All returns the objects of a provider in all namespaces. If provider is empty, it returns those of all providers, the
-	// ResourceSets and the Modules.
+	// All returns the objects of a provider in all namespaces. If provider is empty, it returns those of all providers,
+	// the ResourceSets and the Modules.
 	All(ctx context.Context, provider string) iter.Seq2[Change, error]
-	// Since returns the last changes of the objects, of ResourceSets, Modules and ConfigMaps that changed after a revision.
-	// current is the revision for the next call, and more is true if further changes follow. It returns errors as
-	// ledger.KV's Since does.
+	// Since returns the last changes of the objects, of ResourceSets, Modules and ConfigMaps that changed after a
+	// revision. current is the revision for the next call, and more is true if further changes follow. It returns
+	// errors as ledger.KV's Since does.
 	Since(ctx context.Context, revision int64, limit int) (changes []Change, current int64, more bool, err error)
-	// ConfigMap returns the content of a ConfigMap and the revision of its last write. The content is nil if there is no
-	// such ConfigMap.
+	// ConfigMap returns the content of a ConfigMap and the revision of its last write. The content is nil if there is
+	// no such ConfigMap.
 	ConfigMap(ctx context.Context, namespace, name string) (data map[string][]byte, revision int64, err error)
 }
 
@@ -67,21 +67,23 @@ type Index struct {
 	// packages holds, by provider, the version with whose schema its objects were parsed.
 	packages map[string]packageID
 	owners   owners
-	// touched holds the ResourceSets and Modules whose instances may have changed since the last call of Touched, with the UID
-	// of a removed one.
+	// touched holds the ResourceSets and Modules whose instances may have changed since the last call of Touched, with
+	// the UID of a removed one.
 	touched map[touchedOwner]types.UID
-	// outdated holds the Modules that the refresh expands again; true for one that must be expanded even if nobody has written it. catalogAt is the number of changes of the catalog for which all
-	// were expanded. reparsing is true while the refresh parses their expressions again.
+	// outdated holds the Modules that the refresh expands again; true for one that must be expanded even if nobody has
+	// written it. catalogAt is the number of changes of the catalog for which all were expanded. reparsing is true
+	// while the refresh parses their expressions again.
 	outdated  map[types.NamespacedName]bool
 	catalogAt int
 	reparsing bool
 	// changed holds the namespaces with changed objects, ResourceSets or records for which Changed was not called yet.
 	changed map[string]bool
-	// Changed is called at the end of a refresh for each namespace in which something changed; nil calls nothing. It must
-	// not block, nor call the index. It must be set before the first refresh.
+	// Changed is called at the end of a refresh for each namespace in which something changed; nil calls nothing. It
+	// must not block, nor call the index. It must be set before the first refresh.
 	Changed func(namespace string)
 
-	// uncounted holds the namespaces that changed since Counts counted them. counts holds the numbers; counting guards it.
+	// uncounted holds the namespaces that changed since Counts counted them. counts holds the numbers; counting guards
+	// it.
 	uncounted map[string]bool
 	counting  sync.Mutex
 	counts    map[string]metrics.Resources
@@ -93,7 +95,8 @@ type Index struct {
 	sharing sync.Mutex
 	outside map[string]*Outside
 
-	// snapshots stores snapshots; nil stores none. log is set with it. restored is true after the attempt to restore one.
+	// snapshots stores snapshots; nil stores none. log is set with it. restored is true after the attempt to restore
+	// one.
 	snapshots Snapshots
 	log       *slog.Logger
 	restored  bool
@@ -106,8 +109,11 @@ type Index struct {
 
 // New returns an empty index. Its first refresh reads all objects and records.
 func New(objects Objects, l *ledger.Ledger, c *catalog.Catalog) *Index {
-	return &Index{objects: objects, ledger: l, catalog: c, namespaces: map[string]*namespace{}, kinds: map[kindKey]*Kind{},
-		packages: map[string]packageID{}, owners: newOwners(), touched: map[touchedOwner]types.UID{}, outdated: map[types.NamespacedName]bool{}, changed: map[string]bool{}, uncounted: map[string]bool{}, counts: map[string]metrics.Resources{}, outside: map[string]*Outside{}, feed: newFeed()}
+	return &Index{objects: objects, ledger: l, catalog: c, namespaces: map[string]*namespace{},
+		kinds:    map[kindKey]*Kind{},
+		packages: map[string]packageID{}, owners: newOwners(), touched: map[touchedOwner]types.UID{},
+		outdated: map[types.NamespacedName]bool{}, changed: map[string]bool{}, uncounted: map[string]bool{},
+		counts: map[string]metrics.Resources{}, outside: map[string]*Outside{}, feed: newFeed()}
 }
 
 // View refreshes the index and returns the current entries of a namespace.
@@ -199,8 +205,10 @@ func (x *Index) notifyChanged() {
 	clear(x.changed)
 }
 
-// readChanges applies the changes after the revision at, in pages. If these changes have expired, read replaces everything.
-func readChanges[C any](ctx context.Context, at *int64, since func(context.Context, int64, int) ([]C, int64, bool, error), read func() error, apply func(C) error) error {
+// readChanges applies the changes after the revision at, in pages. If these changes have expired, read replaces
+// everything.
+func readChanges[C any](ctx context.Context, at *int64,
+	since func(context.Context, int64, int) ([]C, int64, bool, error), read func() error, apply func(C) error) error {
 	for {
 		changes, current, more, err := since(ctx, *at, pageSize)
 		if errors.Is(err, ledger.ErrExpired) {
@@ -232,7 +240,8 @@ func (x *Index) refreshObjects(ctx context.Context) error {
 		x.all.done = 0 // a refresh of objects alone does not reparse and settle, so the next reader of all must refresh
 		return x.apply(ctx, c, false)
 	}
-	err := readChanges(ctx, &x.objectsAt, x.objects.Since, func() error { x.all.done = 0; return x.readObjects(ctx) }, apply)
+	err := readChanges(ctx, &x.objectsAt, x.objects.Since, func() error { x.all.done = 0; return x.readObjects(ctx) },
+		apply)
 	if err != nil {
 		return err
 	}
@@ -388,8 +397,8 @@ func (x *Index) reparse(ctx context.Context) error {
 	return x.reparseModules(ctx)
 }
 
-// reparseModules expands all Modules again after a change of the installed providers: a type may have another provider or another
-// schema.
+// reparseModules expands all Modules again after a change of the installed providers: a type may have another provider
+// or another schema.
 func (x *Index) reparseModules(ctx context.Context) error {
 	now := x.catalog.Changes()
 	if now == x.catalogAt {

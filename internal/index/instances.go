@@ -14,11 +14,11 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 )
 
-// This file lists the instances of all ResourceSets in pages, and finds objects and instances by name or ID. Both read the
-// entries alone.
+// This file lists the instances of all ResourceSets in pages, and finds objects and instances by name or ID. Both read
+// the entries alone.
 
-// Place is a position in the list of all instances. They are sorted by namespace, set and key. Instances that left their
-// set come last in a namespace, sorted by type and name.
+// Place is a position in the list of all instances. They are sorted by namespace, set and key. Instances that left
+// their set come last in a namespace, sorted by type and name.
 type Place struct {
 	Namespace string `json:"n"`
 	// Of is the name of the set, or of the type of an instance that left its set.
@@ -44,12 +44,14 @@ type InstancePage struct {
 	At       int64
 }
 
-// WantFunc selects nodes of a namespace. The index calls it while it is locked, so it must neither call the index nor wait.
+// WantFunc selects nodes of a namespace. The index calls it while it is locked, so it must neither call the index nor
+// wait.
 type WantFunc func(namespace string, n Node) bool
 
 // InstancesAfter refreshes the index and returns a page of at most limit instances that come after a place. An empty
 // namespace means all. It reads the index from the place on, until the page is full.
-func (x *Index) InstancesAfter(ctx context.Context, namespace string, after Place, limit int, want WantFunc) (*InstancePage, error) {
+func (x *Index) InstancesAfter(ctx context.Context, namespace string, after Place, limit int,
+	want WantFunc) (*InstancePage, error) {
 	unlock, err := x.lockFresh(ctx)
 	defer unlock()
 	if err != nil {
@@ -139,7 +141,8 @@ func (s *set) indexAfter(name string) int {
 // leavingAfter returns at most limit wanted instances that left their set and come after a place, sorted.
 func (ns *namespace) leavingAfter(after Place, limit int, want WantFunc) []Node {
 	compare := func(a, b Node) int {
-		return cmp.Or(cmp.Compare(a.Object.Stored, b.Object.Stored), v1alpha1.CompareNames(a.Object.Name, b.Object.Name))
+		return cmp.Or(cmp.Compare(a.Object.Stored, b.Object.Stored),
+			v1alpha1.CompareNames(a.Object.Name, b.Object.Name))
 	}
 	out := smallest[Node]{limit: limit, compare: compare}
 	for uid := range ns.leaving {
@@ -148,7 +151,8 @@ func (ns *namespace) leavingAfter(after Place, limit int, want WantFunc) []Node 
 			continue
 		}
 		n := ns.nodes[i]
-		if after.Leaving && cmp.Or(cmp.Compare(n.Object.Stored, after.Of), v1alpha1.CompareNames(n.Object.Name, after.Name)) <= 0 {
+		if after.Leaving && cmp.Or(cmp.Compare(n.Object.Stored, after.Of),
+			v1alpha1.CompareNames(n.Object.Name, after.Name)) <= 0 {
 			continue
 		}
 		if want(ns.name, n) {
@@ -178,11 +182,11 @@ func (s *smallest[T]) add(item T) {
 type Names struct {
 	// Namespace restricts the search to one; empty means all.
 	Namespace string
-	// Contains is a part of the name in any case. ID is a whole ID or identity, and matches as ledger.SameID does. An object
-	// with either is found. Empty ones find nothing.
+	// Contains is a part of the name in any case. ID is a whole ID or identity, and matches as ledger.SameID does. An
+	// object with either is found. Empty ones find nothing.
 	Contains, ID string
-	// Unowned makes the search find each object whose IDs the index does not know: those that are not managed. Unrecorded
-	// makes it find each managed object without a record.
+	// Unowned makes the search find each object whose IDs the index does not know: those that are not managed.
+	// Unrecorded makes it find each managed object without a record.
 	Unowned, Unrecorded bool
 }
 
@@ -195,7 +199,8 @@ type FoundPlace struct {
 }
 
 func (p FoundPlace) compare(other FoundPlace) int {
-	return cmp.Or(cmp.Compare(p.Namespace, other.Namespace), cmp.Compare(p.Provider, other.Provider), cmp.Compare(p.Stored, other.Stored),
+	return cmp.Or(cmp.Compare(p.Namespace, other.Namespace), cmp.Compare(p.Provider, other.Provider),
+		cmp.Compare(p.Stored, other.Stored),
 		v1alpha1.CompareNames(p.Name, other.Name))
 }
 
@@ -204,9 +209,10 @@ func (l Located) Place() FoundPlace {
 	return FoundPlace{l.Namespace, l.Provider, l.Stored, l.Name}
 }
 
-// Search refreshes the index and returns at most limit objects and instances that come after a place, and the revision of
-// the objects. The index compares hashes of IDs, so the caller must compare the IDs themselves.
-func (x *Index) Search(ctx context.Context, s Names, after FoundPlace, limit int, want WantFunc) (found []Located, at int64, err error) {
+// Search refreshes the index and returns at most limit objects and instances that come after a place, and the revision
+// of the objects. The index compares hashes of IDs, so the caller must compare the IDs themselves.
+func (x *Index) Search(ctx context.Context, s Names, after FoundPlace, limit int,
+	want WantFunc) (found []Located, at int64, err error) {
 	unlock, err := x.lockFresh(ctx)
 	defer unlock()
 	if err != nil {
@@ -221,7 +227,8 @@ func (x *Index) Search(ctx context.Context, s Names, after FoundPlace, limit int
 		consider := func(n Node) {
 			o := n.Object
 			matches := owning[recordKey{name, o.UID}] || s.Unowned && o.Mode != v1alpha1.ModeManaged ||
-				s.Unrecorded && o.Mode == v1alpha1.ModeManaged && ns.recordAt(o.UID) == nil || s.Contains != "" && containsFold(o.Name, s.Contains)
+				s.Unrecorded && o.Mode == v1alpha1.ModeManaged && ns.recordAt(o.UID) == nil ||
+				s.Contains != "" && containsFold(o.Name, s.Contains)
 			l := Located{Namespace: name, Found: Found{Object: o, Record: n.Record}}
 			if !matches || after.compare(l.Place()) >= 0 || !want(name, n) {
 				return
@@ -263,7 +270,8 @@ func (x *Index) owning(id string) map[recordKey]bool {
 func (x *Index) Owns(n Node, id string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return slices.ContainsFunc(x.owners.hashes("", id), func(h uint64) bool { return slices.Contains(n.Record.ids(), h) })
+	return slices.ContainsFunc(x.owners.hashes("", id),
+		func(h uint64) bool { return slices.Contains(n.Record.ids(), h) })
 }
 
 // containsFold reports whether a text contains another one in any case.
@@ -273,5 +281,6 @@ func containsFold(text, part string) bool {
 
 // Matches reports whether a search finds an object with a name and the ID that it shows.
 func (s Names) Matches(name, id string) bool {
-	return s.Contains != "" && containsFold(name, s.Contains) || s.ID != "" && id != "" && ledger.FoldID(id) == ledger.FoldID(s.ID)
+	return s.Contains != "" && containsFold(name, s.Contains) ||
+		s.ID != "" && id != "" && ledger.FoldID(id) == ledger.FoldID(s.ID)
 }

@@ -62,7 +62,8 @@ func (n Node) Readiness() Readiness {
 // setInstanceFacts sets the flags that depend on the status of an instance.
 func (o *Object) setInstanceFacts(s instanceStatus) {
 	o.Revision += s.revision
-	o.setFacts(resource.Facts{Good: s.ready && s.applied == o.Generation, Stalled: s.stalled, Failed: s.failed, Drifted: s.drifted})
+	o.setFacts(resource.Facts{Good: s.ready && s.applied == o.Generation, Stalled: s.stalled, Failed: s.failed,
+		Drifted: s.drifted})
 	o.Instance.Stalled, o.Instance.Applying, o.Instance.status = s.stalled && !s.cancelled, s.applying, s
 }
 
@@ -118,7 +119,8 @@ func (x *Index) dropStatuses() {
 			}
 		}
 		for _, uid := range uids {
-			x.applyStatus(ledger.Status{StatusKey: ledger.StatusKey{Namespace: name, UID: uid}, Revision: math.MaxInt64})
+			x.applyStatus(ledger.Status{StatusKey: ledger.StatusKey{Namespace: name, UID: uid},
+				Revision: math.MaxInt64})
 		}
 	}
 }
@@ -129,7 +131,8 @@ func statusOf(c ledger.Status) instanceStatus {
 		return instanceStatus{revision: c.Revision}
 	}
 	return instanceStatus{
-		revision: c.Revision, applied: j.Applied, drifted: j.Drifted, ready: j.Good, stalled: j.Stalled, failed: j.Failed, cancelled: j.Cancelled,
+		revision: c.Revision, applied: j.Applied, drifted: j.Drifted, ready: j.Good, stalled: j.Stalled,
+		failed: j.Failed, cancelled: j.Cancelled,
 		applying: j.Applying, readiness: readinessIn(j), observed: j.Observed,
 	}
 }

@@ -92,8 +92,8 @@ func (x *Index) outdateAll() {
 	}
 }
 
-// noteMoves makes the refresh expand a Module again if a record appears or goes that may move to another of its instances, or if an
-// instance gets infrastructure to which one would have moved.
+// noteMoves makes the refresh expand a Module again if a record appears or goes that may move to another of its
+// instances, or if an instance gets infrastructure to which one would have moved.
 func (x *Index) noteMoves(ns *namespace, uid types.UID, old, now *Record) {
 	living := func(r *Record) bool { return r != nil && r.Living }
 	if living(old) == living(now) {
@@ -103,7 +103,8 @@ func (x *Index) noteMoves(ns *namespace, uid types.UID, old, now *Record) {
 	if of == nil {
 		of = old
 	}
-	if o := ns.objectOf(uid); !of.instance() || !v1alpha1.InModule(of.name) || o != nil && !o.Instance.Leaving && o.Moved == "" {
+	if o := ns.objectOf(uid); !of.instance() || !v1alpha1.InModule(of.name) ||
+		o != nil && !o.Instance.Leaving && o.Moved == "" {
 		return
 	}
 	if name := of.of.Value().Set; ns.modules[name] != nil {
@@ -124,8 +125,8 @@ func (x *Index) expandModules(ctx context.Context) error {
 	return nil
 }
 
-// expandModule puts the instances of a Module into their slots, and removes the others that it had. If anew is false and only the
-// status of the Module has changed, the instances stay.
+// expandModule puts the instances of a Module into their slots, and removes the others that it had. If anew is false
+// and only the status of the Module has changed, the instances stay.
 func (x *Index) expandModule(ctx context.Context, ns *namespace, m *moduleEntry, anew bool) error {
 	data, at, err := x.objects.ConfigMap(ctx, m.object.Namespace, m.object.Spec.Source.ConfigMap)
 	if err != nil {
@@ -161,9 +162,10 @@ func (x *Index) expandModule(ctx context.Context, ns *namespace, m *moduleEntry,
 	return nil
 }
 
-// recordedIn returns a function that gives the recorded value of a resource or data source of a namespace, with unknown values in place
-// of sensitive ones. It adds each address to needs, and stores an error of the ledger.
-func (x *Index) recordedIn(ctx context.Context, ns *namespace, needs map[lang.Address]bool, unread *error) module.Known {
+// recordedIn returns a function that gives the recorded value of a resource or data source of a namespace, with unknown
+// values in place of sensitive ones. It adds each address to needs, and stores an error of the ledger.
+func (x *Index) recordedIn(ctx context.Context, ns *namespace, needs map[lang.Address]bool,
+	unread *error) module.Known {
 	return func(a lang.Address) (cty.Value, bool) {
 		if a.Namespace != "" || a.Stored() || a.Named() {
 			return cty.NilVal, false
@@ -201,9 +203,11 @@ func (x *Index) noteNeeds(ns *namespace, of *Object) {
 }
 
 // newModule expands the object of a Module, given the content and the revision of its ConfigMap.
-func (x *Index) newModule(ctx context.Context, ns *namespace, m *moduleEntry, at int64, data map[string][]byte) (*resourceset.Module, error) {
+func (x *Index) newModule(ctx context.Context, ns *namespace, m *moduleEntry, at int64,
+	data map[string][]byte) (*resourceset.Module, error) {
 	bounded := lang.WithBudget(ctx, nil) // as in the request that wrote the Module
-	env := resourceset.Environment{Functions: x.catalog.Signatures(), Provider: x.providerOf, Budget: lang.BudgetOf(bounded)}
+	env := resourceset.Environment{Functions: x.catalog.Signatures(), Provider: x.providerOf,
+		Budget: lang.BudgetOf(bounded)}
 	if ns.records[m.object.UID] > 0 {
 		env.Recorded = func(uid types.UID) bool { r := ns.recordAt(uid); return r != nil && r.Living }
 	}
@@ -215,13 +219,16 @@ func (x *Index) newModule(ctx context.Context, ns *namespace, m *moduleEntry, at
 		return nil, fmt.Errorf("expand Module %q: %w", m.object.Name, cmp.Or(err, unread))
 	}
 	if others := ns.instances(m); others+next.Len() > resourceset.MaxTotal {
-		next = next.Refuse(fmt.Sprintf("the other sets and Modules of the namespace have %d instances, and all together may have %d: use another namespace", others, resourceset.MaxTotal))
+		next = next.Refuse(fmt.Sprintf(
+			"the other sets and Modules of the namespace have %d instances, and all together may have %d: use another namespace", others, resourceset.MaxTotal))
 	}
 	return next, nil
 }
 
-// ExpandModule expands a Module of a speculative plan as if it were recorded. data is the content of its ConfigMap; nil without one.
-func (x *Index) ExpandModule(ctx context.Context, obj *v1alpha1.Module, data map[string][]byte) (*resourceset.Module, error) {
+// ExpandModule expands a Module of a speculative plan as if it were recorded. data is the content of its ConfigMap; nil
+// without one.
+func (x *Index) ExpandModule(ctx context.Context, obj *v1alpha1.Module,
+	data map[string][]byte) (*resourceset.Module, error) {
 	unlock, err := x.lockFresh(ctx)
 	defer unlock()
 	if err != nil {
@@ -288,7 +295,8 @@ func (ns *namespace) allSets() iter.Seq[*set] {
 	}
 }
 
-// repeatedBlock returns the block of a Module with the kind and the name of a reference; nil if there is none, or if it is not repeated.
+// repeatedBlock returns the block of a Module with the kind and the name of a reference; nil if there is none, or if it
+// is not repeated.
 func (ns *namespace) repeatedBlock(module string, ref v1alpha1.ObjectReference) *resourceset.Set {
 	m := ns.modules[module]
 	if m == nil || m.Module == nil {
@@ -313,8 +321,8 @@ type ModuleInstances struct {
 	*resourceset.Module
 	// Object is the stored object, which must not change.
 	Object *v1alpha1.Module
-	// Instances are those that the Module has now, in the order of their modules and blocks. Leaving are the others with
-	// infrastructure.
+	// Instances are those that the Module has now, in the order of their modules and blocks. Leaving are the others
+	// with infrastructure.
 	Instances, Leaving []Node
 }
 
@@ -339,7 +347,8 @@ func (x *Index) Modules(ctx context.Context, namespace, name string) (out []Modu
 	return out, nil
 }
 
-// TouchOutputs makes the Modules of a namespace with outputs count as touched: these may depend on what is outside of the Module.
+// TouchOutputs makes the Modules of a namespace with outputs count as touched: these may depend on what is outside of
+// the Module.
 func (x *Index) TouchOutputs(namespace string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -396,8 +405,8 @@ func (x *Index) CheckedModules(ctx context.Context, namespace string) (names []s
 	return names, nil
 }
 
-// Waiting refreshes the index and returns the reasons why blocks and modules of the Modules of a namespace have no instances yet, by their
-// addresses.
+// Waiting refreshes the index and returns the reasons why blocks and modules of the Modules of a namespace have no
+// instances yet, by their addresses.
 func (x *Index) Waiting(ctx context.Context, namespace string) (map[string]string, error) {
 	unlock, err := x.lockFresh(ctx)
 	defer unlock()

@@ -30,8 +30,8 @@ func keyOf(mode v1alpha1.Mode, terraformType string) typeKey {
 	return typeKey{mode, terraformType}
 }
 
-// Node is the object with an address and its record. Both are nil if no object has the address, and the record is nil if
-// the object has none.
+// Node is the object with an address and its record. Both are nil if no object has the address, and the record is nil
+// if the object has none.
 type Node struct {
 	Object *Object
 	Record *Record
@@ -56,22 +56,25 @@ type namespace struct {
 	// objects is the number of objects without duplicates.
 	objects int
 
-	// sets holds the ResourceSets and modules the Modules, both by name, and statuses the statuses of instances without an object.
-	// records counts the records of the instances of a set or Module, without those of data sources and actions.
+	// sets holds the ResourceSets and modules the Modules, both by name, and statuses the statuses of instances without
+	// an object. records counts the records of the instances of a set or Module, without those of data sources and
+	// actions.
 	sets     map[string]*set
 	modules  map[string]*moduleEntry
 	statuses map[types.UID]instanceStatus
 	records  map[types.UID]int
-	// leaving holds the instances that left their set and still have an entry. unsettled is true if lost may have records
-	// of further ones. collisions counts those whose address another object has.
+	// leaving holds the instances that left their set and still have an entry. unsettled is true if lost may have
+	// records of further ones. collisions counts those whose address another object has.
 	leaving    map[types.UID]bool
 	unsettled  bool
 	collisions int
 }
 
 func newNamespace(name string, f *feed) *namespace {
-	return &namespace{name: name, feed: f, slotsMu: new(sync.RWMutex), slots: map[typeKey]map[string]int32{}, uids: map[types.UID]int32{}, lost: map[types.UID]*Record{}, duplicates: map[*Kind]map[string]*Object{},
-		sets: map[string]*set{}, modules: map[string]*moduleEntry{}, statuses: map[types.UID]instanceStatus{}, records: map[types.UID]int{}, leaving: map[types.UID]bool{}}
+	return &namespace{name: name, feed: f, slotsMu: new(sync.RWMutex), slots: map[typeKey]map[string]int32{},
+		uids: map[types.UID]int32{}, lost: map[types.UID]*Record{}, duplicates: map[*Kind]map[string]*Object{},
+		sets: map[string]*set{}, modules: map[string]*moduleEntry{}, statuses: map[types.UID]instanceStatus{},
+		records: map[types.UID]int{}, leaving: map[types.UID]bool{}}
 }
 
 // countRecords counts the records of the sets' instances that keep their set. Both are nil if there is no record.
@@ -207,7 +210,8 @@ func (ns *namespace) sortedDuplicates() (out []*Object) {
 		out = slices.AppendSeq(out, maps.Values(objects))
 	}
 	slices.SortFunc(out, func(a, b *Object) int {
-		return cmp.Or(strings.Compare(a.Provider, b.Provider), strings.Compare(a.Stored, b.Stored), strings.Compare(a.Name, b.Name))
+		return cmp.Or(strings.Compare(a.Provider, b.Provider), strings.Compare(a.Stored, b.Stored),
+			strings.Compare(a.Name, b.Name))
 	})
 	return out
 }

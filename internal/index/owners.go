@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// owners maps the hashes of the IDs and identities of all recorded resources to their records. It keeps the first record
-// of a hash in one map and further ones in another, because nearly all hashes have only one.
+// owners maps the hashes of the IDs and identities of all recorded resources to their records. It keeps the first
+// record of a hash in one map and further ones in another, because nearly all hashes have only one.
 type owners struct {
 	// key makes the hashes differ from those of other indexes, so that no user can choose IDs with equal hashes.
 	key   string
@@ -152,10 +152,11 @@ func (x *Index) Owners(identity, id string) []v1alpha1.ObjectReference {
 	return out
 }
 
-// WithoutObject refreshes the index and returns the namespaces and UIDs of at most limit recorded resources whose object does not
-// exist, after a place and sorted by it. An empty namespace means all. A plan destroys an instance that left its ResourceSet, so
-// it is none of them.
-func (x *Index) WithoutObject(ctx context.Context, namespace string, after v1alpha1.ObjectReference, limit int) (refs []v1alpha1.ObjectReference, at int64, err error) {
+// WithoutObject refreshes the index and returns the namespaces and UIDs of at most limit recorded resources whose
+// object does not exist, after a place and sorted by it. An empty namespace means all. A plan destroys an instance that
+// left its ResourceSet, so it is none of them.
+func (x *Index) WithoutObject(ctx context.Context, namespace string, after v1alpha1.ObjectReference,
+	limit int) (refs []v1alpha1.ObjectReference, at int64, err error) {
 	unlock, err := x.lockFresh(ctx)
 	defer unlock()
 	if err != nil {

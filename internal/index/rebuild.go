@@ -32,7 +32,8 @@ type Rebuilt struct {
 	Skipped []string `json:"skipped,omitempty"`
 }
 
-// Rebuild removes the snapshot and all entries, reads all objects and records again, and compares. Other users of the index wait.
+// Rebuild removes the snapshot and all entries, reads all objects and records again, and compares. Other users of the
+// index wait.
 func (x *Index) Rebuild(ctx context.Context) (r Rebuilt, err error) {
 	r.Started = time.Now().UTC().Truncate(time.Second)
 	x.saving.Lock() // so that no snapshot of the old index is saved after the removal
@@ -97,9 +98,12 @@ func (x *Index) changedSince(ctx context.Context, at Position) (map[string]bool,
 	out, expired := map[string]bool{}, false
 	restart := func() error { expired = true; return nil }
 	err := errors.Join(
-		readChanges(ctx, &at.Objects, x.objects.Since, restart, func(c Change) error { out[c.Namespace] = true; return nil }),
-		readChanges(ctx, &at.Records, x.ledger.InstancesSince, restart, func(c ledger.ChangedInstance) error { out[c.Namespace] = true; return nil }),
-		readChanges(ctx, &at.Statuses, x.ledger.StatusesSince, restart, func(c ledger.Status) error { out[c.Namespace] = true; return nil }),
+		readChanges(ctx, &at.Objects, x.objects.Since, restart,
+			func(c Change) error { out[c.Namespace] = true; return nil }),
+		readChanges(ctx, &at.Records, x.ledger.InstancesSince, restart,
+			func(c ledger.ChangedInstance) error { out[c.Namespace] = true; return nil }),
+		readChanges(ctx, &at.Statuses, x.ledger.StatusesSince, restart,
+			func(c ledger.Status) error { out[c.Namespace] = true; return nil }),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("read the changes during the rebuild: %w", err)
@@ -122,8 +126,8 @@ func digestOf(text string, r *Record) digest {
 	return digest(sum[:])
 }
 
-// facts returns hashes of all facts of the index, by namespace and description. They do not depend on the slots, nor on the order
-// of changes.
+// facts returns hashes of all facts of the index, by namespace and description. They do not depend on the slots, nor on
+// the order of changes.
 func (x *Index) facts() map[string]map[string]digest {
 	out := map[string]map[string]digest{}
 	for name := range x.namespaces {
@@ -136,8 +140,8 @@ func (x *Index) facts() map[string]map[string]digest {
 	return out
 }
 
-// Facts returns all facts of the index as text, sorted, in a form that does not depend on the slots, nor on the order of changes.
-// It lacks the hashes of owners, which differ for each index.
+// Facts returns all facts of the index as text, sorted, in a form that does not depend on the slots, nor on the order
+// of changes. It lacks the hashes of owners, which differ for each index.
 func (x *Index) Facts() (out []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -179,11 +183,13 @@ func (x *Index) describe(name string, add func(what, text string, r *Record)) {
 	}
 	for name, s := range ns.sets {
 		object, err := json.Marshal(s.object)
-		add("the ResourceSet "+name, fmt.Sprint(s.revision, s.Revision, s.Len(), *s.kind, slotNames(s.slots, names), string(object), err), nil)
+		add("the ResourceSet "+name, fmt.Sprint(s.revision, s.Revision, s.Len(), *s.kind, slotNames(s.slots, names),
+			string(object), err), nil)
 	}
 	for name, m := range ns.modules {
 		object, err := json.Marshal(m.object)
-		add("the Module "+name, fmt.Sprint(m.revision, m.Revision, m.Problem, slotNames(m.slots, names), string(object), err), nil)
+		add("the Module "+name, fmt.Sprint(m.revision, m.Revision, m.Problem, slotNames(m.slots, names), string(object),
+			err), nil)
 	}
 	for uid, n := range ns.records {
 		add("the number of records of the ResourceSet "+string(uid), fmt.Sprint(n), nil)
@@ -224,7 +230,8 @@ func describeNode(n Node, names []string) string {
 	for _, r := range o.References {
 		refs = append(refs, names[r.Slot]+"."+r.Attribute.Value())
 	}
-	text := fmt.Sprintf("%+v %s %d@%d flags %d labels %v config %q moved %q depends on %v refers to %v", *o.Kind, o.UID, o.Generation, o.Revision,
+	text := fmt.Sprintf("%+v %s %d@%d flags %d labels %v config %q moved %q depends on %v refers to %v", *o.Kind, o.UID,
+		o.Generation, o.Revision,
 		o.Flags, o.Labels, o.Config, o.Moved, slotNames(o.DependsOn, names), refs)
 	if o.Instance != nil {
 		text += fmt.Sprintf(" instance %+v", *o.Instance)

@@ -6,19 +6,21 @@ import (
 	"time"
 )
 
-// This file decides when the index saves a snapshot. A snapshot has all entries, so its cost is in proportion to the estate
-// and not to the changes.
+// This file decides when the index saves a snapshot. A snapshot has all entries, so its cost is in proportion to the
+// estate and not to the changes.
 
 const (
-	// saveInterval is the minimum time between two snapshots. saveShare is the same as a multiple of the time that the last
-	// one took, so that snapshots take at most 1 % of a processor.
+	// saveInterval is the minimum time between two snapshots. saveShare is the same as a multiple of the time that the
+	// last one took, so that snapshots take at most 1 % of a processor.
 	saveInterval = 3 * time.Minute
 	saveShare    = 100
-	// manyChanges is the minimum number of changed entries for a snapshot, and one in changedShare of all entries is another.
+	// manyChanges is the minimum number of changed entries for a snapshot, and one in changedShare of all entries is
+	// another.
 	manyChanges  = 1000
 	changedShare = 10
-	// behindObjects is the number of revisions after which the position of a snapshot is moved. The database removes old
-	// values, but keeps those of the last 1000 revisions. It keeps the deletions of the ledger for an hour: see savedAge.
+	// behindObjects is the number of revisions after which the position of a snapshot is moved. The database removes
+	// old values, but keeps those of the last 1000 revisions. It keeps the deletions of the ledger for an hour: see
+	// savedAge.
 	behindObjects = 500
 	savedAge      = 30 * time.Minute
 	// saveCheck is the time between two decisions, and lastSave limits the snapshot at the end of Run.
@@ -60,7 +62,8 @@ func (s *saving) decide() savingAction {
 	none := s.at == Position{}
 	behind := s.now.Objects-s.at.Objects >= behindObjects ||
 		s.age >= savedAge && (s.changed > 0 || s.now.Records != s.at.Records || s.now.Statuses != s.at.Statuses)
-	many := none || s.changed >= max(manyChanges, s.entries/changedShare) || s.ending && (s.changed >= manyChanges || s.entries < 100*manyChanges)
+	many := none || s.changed >= max(manyChanges, s.entries/changedShare) ||
+		s.ending && (s.changed >= manyChanges || s.entries < 100*manyChanges)
 	switch {
 	case s.now.Objects == 0 || none && s.changed == 0:
 		return saveNothing // there is no entry
@@ -99,11 +102,12 @@ func (x *Index) keepSaved(ctx context.Context) {
 	}
 }
 
-// save does what decide says: it saves a snapshot, only its position, or nothing. It collects the entries with the lock of the
-// index, and writes them without it.
+// save does what decide says: it saves a snapshot, only its position, or nothing. It collects the entries with the lock
+// of the index, and writes them without it.
 func (x *Index) save(ctx context.Context, ending bool) {
 	if err := x.trySave(ctx, ending); err != nil && !errors.Is(err, context.Canceled) {
-		x.log.Warn("cannot save a snapshot of the index; without one, a restart reads all objects and records", "error", err)
+		x.log.Warn("cannot save a snapshot of the index; without one, a restart reads all objects and records", "error",
+			err)
 	}
 }
 
@@ -112,7 +116,8 @@ func (x *Index) trySave(ctx context.Context, ending bool) error {
 	defer x.saving.Unlock()
 	began, outdated := time.Now(), x.snapshots.Outdated(ctx)
 	x.mu.Lock()
-	s := saving{saved: x.saved, now: x.position(), age: began.Sub(x.saved.when), entries: x.objectCount(), changed: x.unsaved, outdated: outdated, ending: ending}
+	s := saving{saved: x.saved, now: x.position(), age: began.Sub(x.saved.when), entries: x.objectCount(),
+		changed: x.unsaved, outdated: outdated, ending: ending}
 	action := s.decide()
 	var m *image
 	if action == saveAll {

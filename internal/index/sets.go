@@ -33,8 +33,8 @@ type Instance struct {
 	SetUID types.UID
 	// Leaving is true if the set no longer has the instance. The entry remains as long as its record.
 	Leaving bool
-	// Stalled is true if the status of the instance has a failure, and Applying if a plan changes it. An instance that a
-	// cancelled plan did not try has no failure.
+	// Stalled is true if the status of the instance has a failure, and Applying if a plan changes it. An instance that
+	// a cancelled plan did not try has no failure.
 	Stalled, Applying bool
 	status            instanceStatus
 }
@@ -112,16 +112,18 @@ func (x *Index) applyConfigMap(ctx context.Context, c Change) error {
 }
 
 // keysOf returns the content of the ConfigMap with the keys of a set, and its revision; nil without one.
-func (x *Index) keysOf(ctx context.Context, obj *v1alpha1.ResourceSet) (data map[string][]byte, revision int64, err error) {
+func (x *Index) keysOf(ctx context.Context,
+	obj *v1alpha1.ResourceSet) (data map[string][]byte, revision int64, err error) {
 	if from := obj.Spec.ForEachFrom; from != nil {
 		return x.objects.ConfigMap(ctx, obj.Namespace, from.ConfigMap.Name)
 	}
 	return nil, 0, nil
 }
 
-// expand puts the instances of a set into their slots, and removes the others that it had. If anew is false and only the
-// status of the set has changed, the instances stay. If reparse is true, it parses their expressions again.
-func (x *Index) expand(ctx context.Context, ns *namespace, obj *v1alpha1.ResourceSet, revision int64, anew, reparse bool) error {
+// expand puts the instances of a set into their slots, and removes the others that it had. If anew is false and only
+// the status of the set has changed, the instances stay. If reparse is true, it parses their expressions again.
+func (x *Index) expand(ctx context.Context, ns *namespace, obj *v1alpha1.ResourceSet, revision int64, anew,
+	reparse bool) error {
 	data, at, err := x.keysOf(ctx, obj)
 	if err != nil {
 		return err
@@ -168,7 +170,8 @@ func (ns *namespace) unsettle(set types.UID) {
 }
 
 // fill makes the entries of a set's instances. old returns the previous entry of a slot, or nil.
-func (x *Index) fill(ns slotter, s *set, statusOf func(types.UID) instanceStatus, old func(int32) *Object, put func(int32, *Object)) {
+func (x *Index) fill(ns slotter, s *set, statusOf func(types.UID) instanceStatus, old func(int32) *Object,
+	put func(int32, *Object)) {
 	group := kschema.FromAPIVersionAndKind(s.APIVersion, s.Kind).Group
 	provider, _ := v1alpha1.ProviderOfGroup(group)
 	x.noteProvider(provider)
@@ -185,10 +188,13 @@ func (x *Index) fill(ns slotter, s *set, statusOf func(types.UID) instanceStatus
 }
 
 // instanceOf returns the entry of an instance. It parses the template's expressions for it, unless old has the same.
-func (x *Index) instanceOf(ns slotter, s *set, key v1alpha1.InstanceKey, name string, statusOf func(types.UID) instanceStatus, old *Object) *Object {
+func (x *Index) instanceOf(ns slotter, s *set, key v1alpha1.InstanceKey, name string,
+	statusOf func(types.UID) instanceStatus, old *Object) *Object {
 	uid, generation := s.UIDOf(key), s.GenerationOf(key)
-	o := &Object{Kind: s.kind, Name: name, UID: uid, Generation: generation, Revision: s.Revision, Instance: &Instance{Key: key, Set: s.Name, SetUID: s.UID}}
-	if old != nil && old.UID == uid && old.Generation == generation && old.Flags&Unready == 0 && old.Instance != nil && !old.Instance.Leaving {
+	o := &Object{Kind: s.kind, Name: name, UID: uid, Generation: generation, Revision: s.Revision,
+		Instance: &Instance{Key: key, Set: s.Name, SetUID: s.UID}}
+	if old != nil && old.UID == uid && old.Generation == generation && old.Flags&Unready == 0 && old.Instance != nil &&
+		!old.Instance.Leaving {
 		o.Name, o.UID, o.Labels = old.Name, old.UID, old.Labels
 		o.inherit(old)
 		o.Moved = s.MovedFrom(key) // the generation of a block's instance does not include it
@@ -214,8 +220,8 @@ func (ns *namespace) objectOf(uid types.UID) *Object {
 	return ns.nodes[i].Object
 }
 
-// ownUID returns a UID as a text of its own, or as that of the object with the UID. The UID of a change is a part of a longer
-// text.
+// ownUID returns a UID as a text of its own, or as that of the object with the UID. The UID of a change is a part of a
+// longer text.
 func (ns *namespace) ownUID(uid types.UID) types.UID {
 	if o := ns.objectOf(uid); o != nil {
 		return o.UID
@@ -223,8 +229,8 @@ func (ns *namespace) ownUID(uid types.UID) types.UID {
 	return types.UID(strings.Clone(string(uid)))
 }
 
-// dropInstances removes the instances of a ResourceSet or a Module in some slots, except those that it keeps. Those with
-// infrastructure come back as leaving ones; see settleLeaving.
+// dropInstances removes the instances of a ResourceSet or a Module in some slots, except those that it keeps. Those
+// with infrastructure come back as leaving ones; see settleLeaving.
 func (ns *namespace) dropInstances(of types.UID, slots, keep []int32) {
 	kept := make(map[int32]bool, len(keep))
 	for _, i := range keep {
@@ -282,7 +288,8 @@ func (x *Index) settleLeaving(name string, ns *namespace) {
 	}
 }
 
-// setOf returns the ResourceSet of an instance, or the block of its Module; nil if the set or the Module does not exist.
+// setOf returns the ResourceSet of an instance, or the block of its Module; nil if the set or the Module does not
+// exist.
 func (ns *namespace) setOf(ref v1alpha1.ObjectReference) *resourceset.Set {
 	if v1alpha1.InModule(ref.Name) {
 		if m := ns.modules[ref.Set]; m != nil && m.Module != nil && m.UID == ref.SetUID {
@@ -312,8 +319,8 @@ func (x *Index) touch(namespace, owner string, module bool) {
 	}
 }
 
-// Touched names a ResourceSet or a Module whose instances may have changed. Removed is the UID of one of the name that was
-// removed; empty without one.
+// Touched names a ResourceSet or a Module whose instances may have changed. Removed is the UID of one of the name that
+// was removed; empty without one.
 type Touched struct {
 	types.NamespacedName
 	Module  bool
@@ -365,7 +372,8 @@ func (x *Index) Find(ctx context.Context, ref v1alpha1.ObjectReference) (f Found
 	return x.findAfter(ctx, x.lockFresh, ref)
 }
 
-func (x *Index) findAfter(ctx context.Context, lock func(context.Context) (func(), error), ref v1alpha1.ObjectReference) (f Found, ok bool, err error) {
+func (x *Index) findAfter(ctx context.Context, lock func(context.Context) (func(), error),
+	ref v1alpha1.ObjectReference) (f Found, ok bool, err error) {
 	unlock, err := lock(ctx)
 	defer unlock()
 	if err != nil {
@@ -381,14 +389,16 @@ func (x *Index) findAfter(ctx context.Context, lock func(context.Context) (func(
 		mode, terraformType := v1alpha1.ParseKind(ref.Kind)
 		i, ok = ns.slots[keyOf(mode, terraformType)][ref.Name]
 	}
-	if !ok || ns.nodes[i].Object == nil || ns.nodes[i].Object.Instance == nil || ns.nodes[i].Object.Provider != provider {
+	if !ok || ns.nodes[i].Object == nil || ns.nodes[i].Object.Instance == nil ||
+		ns.nodes[i].Object.Provider != provider {
 		return f, false, nil
 	}
 	n := ns.nodes[i]
 	return Found{n.Object, n.Record, ns.setOf(n.Object.Ref(ns.name))}, true, nil
 }
 
-// SetAt refreshes the sets of the index and returns the one whose template has the kind and the name of the reference, or nil.
+// SetAt refreshes the sets of the index and returns the one whose template has the kind and the name of the reference,
+// or nil.
 func (x *Index) SetAt(ctx context.Context, ref v1alpha1.ObjectReference) (*resourceset.Set, error) {
 	unlock, err := x.lockFreshObjects(ctx)
 	defer unlock()
@@ -410,9 +420,9 @@ func (x *Index) SetAt(ctx context.Context, ref v1alpha1.ObjectReference) (*resou
 	return nil, nil
 }
 
-// KnownSetAt returns the name of the set whose template has the kind and the name of the reference, and that is not being
-// deleted; "" if the index knows of none. It neither refreshes the index nor waits for it, so that bulk creates stay
-// fast. If it misses a set, the next plan reports the conflict.
+// KnownSetAt returns the name of the set whose template has the kind and the name of the reference, and that is not
+// being deleted; "" if the index knows of none. It neither refreshes the index nor waits for it, so that bulk creates
+// stay fast. If it misses a set, the next plan reports the conflict.
 func (x *Index) KnownSetAt(ref v1alpha1.ObjectReference) string {
 	if !x.mu.TryLock() {
 		return ""
@@ -430,8 +440,8 @@ func (x *Index) KnownSetAt(ref v1alpha1.ObjectReference) string {
 	return ""
 }
 
-// KnownSetOf reports whether a set of the reference's namespace, or of any namespace if that is empty, has the kind of the
-// reference. Like KnownSetAt, it may miss one.
+// KnownSetOf reports whether a set of the reference's namespace, or of any namespace if that is empty, has the kind of
+// the reference. Like KnownSetAt, it may miss one.
 func (x *Index) KnownSetOf(ref v1alpha1.ObjectReference) bool {
 	if !x.mu.TryLock() {
 		return false
@@ -465,7 +475,8 @@ func (x *Index) LeftAt(ctx context.Context, ref v1alpha1.ObjectReference, except
 	}
 	for uid := range ns.leaving {
 		o := ns.objectOf(uid)
-		if o == nil || o.Instance.SetUID == except || o.Mode != v1alpha1.ModeManaged || o.Type != v1alpha1.TypeOf(ref.Kind) {
+		if o == nil || o.Instance.SetUID == except || o.Mode != v1alpha1.ModeManaged ||
+			o.Type != v1alpha1.TypeOf(ref.Kind) {
 			continue
 		}
 		if name, _, _ := v1alpha1.ParseInstanceName(o.Name); name == ref.Name {
@@ -502,7 +513,8 @@ func (x *Index) Sets(ctx context.Context, namespace, name string) ([]SetInstance
 			continue
 		}
 		s := ns.sets[setName]
-		out = append(out, SetInstances{Set: s.Set, Leaving: leaving[s.UID], Instances: ns.nodesOf(s.UID, s.slots), Contributors: s.object.Status.Contributors})
+		out = append(out, SetInstances{Set: s.Set, Leaving: leaving[s.UID], Instances: ns.nodesOf(s.UID, s.slots),
+			Contributors: s.object.Status.Contributors})
 	}
 	return out, nil
 }
@@ -533,8 +545,8 @@ func (ns *namespace) nodesOf(of types.UID, slots []int32) []Node {
 	return out
 }
 
-// Records returns the number of the records of a ResourceSet or a Module that keep it, after a refresh. Those of data sources and
-// actions do not: they have no infrastructure, and later plans drop them.
+// Records returns the number of the records of a ResourceSet or a Module that keep it, after a refresh. Those of data
+// sources and actions do not: they have no infrastructure, and later plans drop them.
 func (x *Index) Records(ctx context.Context, namespace string, uid types.UID) (n int, err error) {
 	unlock, err := x.lockFresh(ctx)
 	defer unlock()

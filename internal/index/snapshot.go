@@ -20,8 +20,8 @@ import (
 	"github.com/hykube/hykube/internal/resourceset"
 )
 
-// This file saves the index and restores it. A snapshot has all entries as of one position. A server that starts restores it,
-// and its first refresh reads only the changes after the position.
+// This file saves the index and restores it. A snapshot has all entries as of one position. A server that starts
+// restores it, and its first refresh reads only the changes after the position.
 
 // snapshotFormat is the version of what entries.go writes.
 const snapshotFormat = 3
@@ -35,8 +35,8 @@ type Position struct {
 
 // Snapshots stores the last snapshot of an index.
 type Snapshots interface {
-	// Load returns the snapshot's blocks. It returns an error if there is no snapshot, or if the snapshot does not belong to
-	// the present state of the database. The sequence ends with an error if a block is missing or damaged.
+	// Load returns the snapshot's blocks. It returns an error if there is no snapshot, or if the snapshot does not
+	// belong to the present state of the database. The sequence ends with an error if a block is missing or damaged.
 	Load(ctx context.Context, format int) (Position, iter.Seq2[[]byte, error], error)
 	// Save replaces the snapshot. If it fails, the earlier snapshot stays.
 	Save(ctx context.Context, format int, at Position, blocks iter.Seq2[[]byte, error]) error
@@ -48,8 +48,8 @@ type Snapshots interface {
 	Remove() error
 }
 
-// Persist makes the index restore its snapshot before the first refresh, and save snapshots while Run runs. It must be called
-// before the first refresh.
+// Persist makes the index restore its snapshot before the first refresh, and save snapshots while Run runs. It must be
+// called before the first refresh.
 func (x *Index) Persist(s Snapshots, log *slog.Logger) { x.snapshots, x.log = s, log }
 
 func (x *Index) position() Position { return Position{x.objectsAt, x.recordsAt, x.statusesAt} }
@@ -89,12 +89,14 @@ type savedStatus struct {
 
 // image requires x.mu.
 func (x *Index) image() *image {
-	m := &image{at: x.position(), key: x.owners.key, packages: maps.Clone(x.packages), kinds: map[*Kind]Kind{}, creating: maps.Clone(x.owners.creating)}
+	m := &image{at: x.position(), key: x.owners.key, packages: maps.Clone(x.packages), kinds: map[*Kind]Kind{},
+		creating: maps.Clone(x.owners.creating)}
 	for _, k := range x.kinds {
 		m.kinds[k] = *k
 	}
 	for name, ns := range x.namespaces {
-		n := namespaceImage{name: name, slotsMu: ns.slotsMu, slots: ns.slots, nodes: slices.Clone(ns.nodes), statuses: make([]savedStatus, 0, len(ns.statuses))}
+		n := namespaceImage{name: name, slotsMu: ns.slotsMu, slots: ns.slots, nodes: slices.Clone(ns.nodes),
+			statuses: make([]savedStatus, 0, len(ns.statuses))}
 		for uid, r := range ns.lost {
 			n.lost = append(n.lost, lostRecord{uid, r})
 		}
@@ -152,10 +154,12 @@ func (m *image) blocks(yield func([]byte, error) bool) {
 }
 
 // encode encodes a namespace. It returns false if full did.
-func (n *namespaceImage) encode(e *entryEncoder, creating map[recordKey]struct{}, full func(last bool) bool) (ok bool, err error) {
+func (n *namespaceImage) encode(e *entryEncoder, creating map[recordKey]struct{},
+	full func(last bool) bool) (ok bool, err error) {
 	isCreating := func(uid types.UID) bool { _, is := creating[recordKey{n.name, uid}]; return is }
 	e.text(n.name)
-	for _, count := range []int{len(n.nodes), len(n.lost), len(n.duplicates), len(n.statuses), len(n.sets), len(n.modules)} {
+	for _, count := range []int{len(n.nodes), len(n.lost), len(n.duplicates), len(n.statuses), len(n.sets),
+		len(n.modules)} {
 		e.uint(uint64(count))
 	}
 	unused := n.unused()

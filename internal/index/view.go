@@ -29,13 +29,14 @@ type View struct {
 	Added map[int]int
 	// Lost lists the UIDs of the records of data sources and actions without an object.
 	Lost []types.UID
-	// Problems holds the reason why the instances of a ResourceSet are not known, by the name of the set, and ModuleProblems those
-	// of Modules.
+	// Problems holds the reason why the instances of a ResourceSet are not known, by the name of the set, and
+	// ModuleProblems those of Modules.
 	Problems, ModuleProblems map[string]string
 	// Records is the revision of the last write of a record that the view has.
 	Records int64
-	// Waiting has the reasons why a plan leaves out blocks of Modules, and objects that refer to outputs which are not known yet, by
-	// their addresses. Waits has the slots of these objects, in ascending order; ExpandReferences finds them.
+	// Waiting has the reasons why a plan leaves out blocks of Modules, and objects that refer to outputs which are not
+	// known yet, by their addresses. Waits has the slots of these objects, in ascending order; ExpandReferences finds
+	// them.
 	Waiting map[string]string
 	Waits   []int
 	// TooManyWhole is true if references to whole ResourceSets would add more dependencies than MaxWhole.
@@ -63,7 +64,8 @@ func (x *Index) viewOf(name string) *View {
 		ns = newNamespace(name, x.feed)
 	}
 	v := &View{
-		Nodes: slices.Clone(ns.nodes), Duplicates: ns.sortedDuplicates(), index: x, slotsMu: ns.slotsMu, slots: ns.slots,
+		Nodes: slices.Clone(ns.nodes), Duplicates: ns.sortedDuplicates(), index: x, slotsMu: ns.slotsMu,
+		slots: ns.slots,
 		known: len(ns.nodes), added: map[lang.Address]int32{}, Added: map[int]int{}, Records: x.recordsAt,
 	}
 	for uid, r := range ns.lost {
@@ -75,9 +77,12 @@ func (x *Index) viewOf(name string) *View {
 		}
 	}
 	slices.Sort(v.Lost)
-	slices.SortFunc(v.Hidden, func(a, b v1alpha1.ObjectReference) int { return strings.Compare(string(a.UID), string(b.UID)) })
+	slices.SortFunc(v.Hidden, func(a, b v1alpha1.ObjectReference) int {
+		return strings.Compare(string(a.UID), string(b.UID))
+	})
 	v.modules, v.Waiting = map[string]*resourceset.Module{}, map[string]string{}
-	v.Problems, v.ModuleProblems, v.sets, v.contents = map[string]string{}, map[string]string{}, map[lang.Address]*ViewSet{}, map[types.UID]int64{}
+	v.Problems, v.ModuleProblems, v.sets, v.contents = map[string]string{}, map[string]string{},
+		map[lang.Address]*ViewSet{}, map[types.UID]int64{}
 	for _, name := range slices.Sorted(maps.Keys(ns.sets)) {
 		v.add(ns.sets[name])
 	}
@@ -138,14 +143,15 @@ func (v *View) Names(mode v1alpha1.Mode, terraformType string) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// Overlay puts a document of a speculative plan in the place of the stored object, or adds it. It returns an error if the
-// document cannot be decoded, because its provider is not ready or lacks its type.
+// Overlay puts a document of a speculative plan in the place of the stored object, or adds it. It returns an error if
+// the document cannot be decoded, because its provider is not ready or lacks its type.
 func (v *View) Overlay(u *unstructured.Unstructured) error {
 	r, err := resource.Of(u, v.index.catalog)
 	if err != nil {
 		return err
 	}
-	c := Change{Provider: r.Entry.Name, Stored: r.Address.Type, Namespace: u.GetNamespace(), Name: u.GetName(), Object: u}
+	c := Change{Provider: r.Entry.Name, Stored: r.Address.Type, Namespace: u.GetNamespace(), Name: u.GetName(),
+		Object: u}
 	if r.Address.Mode != "" {
 		c.Stored = storedAs(r.Address.Mode, r.Address.Type)
 	}

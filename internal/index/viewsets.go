@@ -36,7 +36,8 @@ func (v *View) Hiding() (out []lang.Address) {
 // ViewSet is a ResourceSet in a view.
 type ViewSet struct {
 	*resourceset.Set
-	// Slots are those of the instances. Leaving are those of the instances that leave the set; ExpandReferences finds them.
+	// Slots are those of the instances. Leaving are those of the instances that leave the set; ExpandReferences finds
+	// them.
 	Slots, Leaving []int32
 }
 
@@ -71,10 +72,10 @@ func (v *View) addModule(name string, m *moduleEntry) {
 // MaxWhole is the maximum number of dependencies that ExpandReferences adds.
 const MaxWhole = 200_000
 
-// ExpandReferences replaces each reference to a whole set by references to its instances, and each to an output of a Module by
-// references to what is behind the output. A data source also depends on
-// the instances that leave the set: it must not read before they are destroyed. ExpandReferences must be called once, after
-// all overlays. It stops after MaxWhole dependencies, and sets TooManyWhole.
+// ExpandReferences replaces each reference to a whole set by references to its instances, and each to an output of a
+// Module by references to what is behind the output. A data source also depends on the instances that leave the set: it
+// must not read before they are destroyed. ExpandReferences must be called once, after all overlays. It stops after
+// MaxWhole dependencies, and sets TooManyWhole.
 func (v *View) ExpandReferences() {
 	v.findLeaving()
 	members, leaving := map[int32][]int32{}, map[int32][]int32{}
@@ -90,7 +91,8 @@ func (v *View) ExpandReferences() {
 	}
 	whole, added := unique.Make(""), 0
 	for i, n := range v.Nodes {
-		if n.Object == nil || !slices.ContainsFunc(n.Object.DependsOn, func(d int32) bool { _, is := members[d]; return is }) {
+		if n.Object == nil || !slices.ContainsFunc(n.Object.DependsOn,
+			func(d int32) bool { _, is := members[d]; return is }) {
 			continue
 		}
 		object := *n.Object
@@ -124,8 +126,8 @@ func (v *View) ExpandReferences() {
 	}
 }
 
-// addOutputs adds the slots of what is behind the outputs to which an object refers. It returns the reasons why outputs are not known
-// yet, by their slots.
+// addOutputs adds the slots of what is behind the outputs to which an object refers. It returns the reasons why outputs
+// are not known yet, by their slots.
 func (v *View) addOutputs(members map[int32][]int32) (waits map[int32]string) {
 	waits = map[int32]string{}
 	for name, m := range v.modules {
@@ -213,8 +215,8 @@ func (v *View) OverlayModule(m *resourceset.Module) {
 	v.addModule(m.Name, next)
 }
 
-// RemoveModule removes a Module, and its resources except those with some slots. Those with infrastructure leave: they are marked for
-// deletion.
+// RemoveModule removes a Module, and its resources except those with some slots. Those with infrastructure leave: they
+// are marked for deletion.
 func (v *View) RemoveModule(name string, uid types.UID, except []int32) {
 	delete(v.ModuleProblems, name)
 	delete(v.modules, name)
@@ -228,13 +230,15 @@ func (v *View) RemoveModule(name string, uid types.UID, except []int32) {
 
 // overlay puts the instances of a set of a speculative plan into their slots.
 func (v *View) overlay(s *set) {
-	v.index.fill(v, s, v.index.namespaces[s.Namespace].statusOf, func(int32) *Object { return nil }, func(i int32, o *Object) {
-		n := &v.Nodes[i]
-		if n.Record != nil && n.Record.leaves() && n.Object != nil && n.Object.UID != o.UID && n.Object.Instance != nil {
-			v.Hidden = append(v.Hidden, n.Object.Ref(s.Namespace)) // an instance left another set
-		}
-		v.putOverlaid(i, o)
-	})
+	v.index.fill(v, s, v.index.namespaces[s.Namespace].statusOf, func(int32) *Object { return nil },
+		func(i int32, o *Object) {
+			n := &v.Nodes[i]
+			if n.Record != nil && n.Record.leaves() && n.Object != nil && n.Object.UID != o.UID &&
+				n.Object.Instance != nil {
+				v.Hidden = append(v.Hidden, n.Object.Ref(s.Namespace)) // an instance left another set
+			}
+			v.putOverlaid(i, o)
+		})
 }
 
 // OverlaySet puts a ResourceSet of a speculative plan in the place of the stored one, or adds it.
@@ -247,8 +251,8 @@ func (v *View) OverlaySet(s *resourceset.Set) {
 	v.add(next)
 }
 
-// RemoveSet removes a set, and its instances except those with some slots. Those with infrastructure leave: they are marked
-// for deletion.
+// RemoveSet removes a set, and its instances except those with some slots. Those with infrastructure leave: they are
+// marked for deletion.
 func (v *View) RemoveSet(uid types.UID, except []int32) {
 	for addr, s := range v.sets {
 		if s.UID == uid {

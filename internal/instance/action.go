@@ -61,7 +61,8 @@ func (a *Action) Plan(ctx context.Context, config cty.Value) (diag.Diagnostics, 
 		return diags, err
 	}
 	resp, err := s.PlanAction(ctx, &tfprotov6.PlanActionRequest{
-		ActionType: a.Name, Config: c, ClientCapabilities: &tfprotov6.PlanActionClientCapabilities{DeferralAllowed: a.Deferral},
+		ActionType: a.Name, Config: c,
+		ClientCapabilities: &tfprotov6.PlanActionClientCapabilities{DeferralAllowed: a.Deferral},
 	})
 	if err != nil {
 		return diags, fmt.Errorf("plan action %s: %w", a.Name, err)
@@ -94,7 +95,8 @@ func (a *Action) Invoke(ctx context.Context, config cty.Value, progress func(str
 }
 
 // call makes the provider run the action, and follows its events to the end.
-func (a *Action) call(ctx context.Context, s tfprotov6.ActionServer, c *tfprotov6.DynamicValue, progress func(string)) (diag.Diagnostics, error) {
+func (a *Action) call(ctx context.Context, s tfprotov6.ActionServer, c *tfprotov6.DynamicValue,
+	progress func(string)) (diag.Diagnostics, error) {
 	stream, err := s.InvokeAction(context.WithoutCancel(ctx), &tfprotov6.InvokeActionRequest{
 		ActionType: a.Name, Config: c, ClientCapabilities: &tfprotov6.InvokeActionClientCapabilities{},
 	})

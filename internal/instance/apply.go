@@ -46,7 +46,8 @@ func (t *Type) Apply(ctx context.Context, prior State, p *Planned, config cty.Va
 	priorValue, plannedValue := unmarked(prior.Value), unmarked(p.Value)
 	a.deleting, a.creating = plannedValue.IsNull(), priorValue.IsNull()
 	if onlyMarksDiffer(prior.Value, p.Value) {
-		return Outcome{State: State{Value: p.Value, Private: prior.Private, Identity: prior.Identity, Tainted: prior.Tainted}}
+		return Outcome{State: State{Value: p.Value, Private: prior.Private, Identity: prior.Identity,
+			Tainted: prior.Tainted}}
 	}
 	a.marks = marksOf(p.Value)
 	req, err := a.request(priorValue, plannedValue, unmarked(config))
@@ -127,11 +128,13 @@ func (a *applyCall) outcome(resp *tfprotov6.ApplyResourceChangeResponse) Outcome
 	value, err := t.decode(resp.NewState) // an answer without a state decodes to null
 	if err != nil {
 		o.Quarantine = rawBytes(resp.NewState)
-		o.Err = errors.Join(o.Err, fmt.Errorf("apply %s: the provider answered with a value that does not fit its schema; the state from before is kept: %w", t.Name, err))
+		o.Err = errors.Join(o.Err, fmt.Errorf(
+			"apply %s: the provider answered with a value that does not fit its schema; the state from before is kept: %w", t.Name, err))
 		return o
 	}
 	if errs := plan.CheckWriteOnly(t.Schema.Block, value); len(errs) > 0 {
-		o.Err = errors.Join(o.Err, inconsistentResult("apply", t.Name, "returned write-only values, which must never be stored,", errs))
+		o.Err = errors.Join(o.Err, inconsistentResult("apply", t.Name,
+			"returned write-only values, which must never be stored,", errs))
 		if d, err := t.encode(withoutPaths(value, errs)); err == nil {
 			o.Quarantine = d.MsgPack
 		}
@@ -160,7 +163,8 @@ func (a *applyCall) outcome(resp *tfprotov6.ApplyResourceChangeResponse) Outcome
 	}
 	o.State = State{Value: restoreMarks(value, a.marks), Private: resp.Private}
 	if a.deleting {
-		o.State.Value = restoreMarks(value, marksOf(a.prior.Value)) // a delete has no configuration, so the prior marks apply
+		// a delete has no configuration, so the prior marks apply
+		o.State.Value = restoreMarks(value, marksOf(a.prior.Value))
 	}
 	if o.State.Identity, err = t.takeKnownIdentity("apply", resp.NewIdentity); err != nil {
 		o.State.Identity, o.Err = cty.NilVal, errors.Join(o.Err, err)

@@ -39,7 +39,8 @@ func (d *DataSource) Validate(ctx context.Context, config cty.Value) (diag.Diagn
 	if err != nil {
 		return nil, err
 	}
-	resp, err := d.Provider.ValidateDataResourceConfig(ctx, &tfprotov6.ValidateDataResourceConfigRequest{TypeName: d.Name, Config: c})
+	resp, err := d.Provider.ValidateDataResourceConfig(ctx,
+		&tfprotov6.ValidateDataResourceConfigRequest{TypeName: d.Name, Config: c})
 	if err != nil {
 		return nil, fmt.Errorf("validate data source %s: %w", d.Name, err)
 	}
@@ -79,13 +80,16 @@ func (d *DataSource) Read(ctx context.Context, config cty.Value) (cty.Value, dia
 	}
 	v, err := schema.Decode(resp.State, d.Schema.Block.ImpliedType())
 	if err != nil {
-		return cty.NilVal, diags, fmt.Errorf("read data source %s: the provider answered with a value that does not fit its schema: %w", d.Name, err)
+		return cty.NilVal, diags, fmt.Errorf(
+			"read data source %s: the provider answered with a value that does not fit its schema: %w", d.Name, err)
 	}
 	if v.IsNull() || !v.IsWhollyKnown() {
-		return cty.NilVal, diags, fmt.Errorf("read data source %s: the provider answered with nothing, or with unknown values, which is a bug of the provider", d.Name)
+		return cty.NilVal, diags, fmt.Errorf(
+			"read data source %s: the provider answered with nothing, or with unknown values, which is a bug of the provider", d.Name)
 	}
 	if errs := plan.CheckWriteOnly(d.Schema.Block, v); len(errs) > 0 {
-		return cty.NilVal, diags, inconsistentResult("read", d.Name, "returned write-only values, which must never be stored,", errs)
+		return cty.NilVal, diags, inconsistentResult("read", d.Name,
+			"returned write-only values, which must never be stored,", errs)
 	}
 	return restoreMarks(v, marksOf(config)), diags, nil
 }

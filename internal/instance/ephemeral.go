@@ -44,7 +44,8 @@ func (e *Ephemeral) Validate(ctx context.Context, config cty.Value) (diag.Diagno
 	if err != nil {
 		return nil, err
 	}
-	resp, err := e.Provider.ValidateEphemeralResourceConfig(ctx, &tfprotov6.ValidateEphemeralResourceConfigRequest{TypeName: e.Name, Config: c})
+	resp, err := e.Provider.ValidateEphemeralResourceConfig(ctx,
+		&tfprotov6.ValidateEphemeralResourceConfigRequest{TypeName: e.Name, Config: c})
 	if err != nil {
 		return nil, fmt.Errorf("validate ephemeral resource %s: %w", e.Name, err)
 	}
@@ -105,13 +106,17 @@ func (e *Ephemeral) Open(ctx context.Context, config cty.Value) (*Opened, diag.D
 func (e *Ephemeral) result(config cty.Value, d *tfprotov6.DynamicValue) (cty.Value, error) {
 	v, err := schema.Decode(d, e.Schema.Block.ImpliedType())
 	if err != nil {
-		return cty.NilVal, fmt.Errorf("open ephemeral resource %s: the provider answered with a value that does not fit its schema: %w", e.Name, err)
+		return cty.NilVal, fmt.Errorf(
+			"open ephemeral resource %s: the provider answered with a value that does not fit its schema: %w", e.Name,
+			err)
 	}
 	if v.IsNull() || !v.IsWhollyKnown() {
-		return cty.NilVal, fmt.Errorf("open ephemeral resource %s: the provider answered with nothing, or with unknown values, which is a bug of the provider", e.Name)
+		return cty.NilVal, fmt.Errorf(
+			"open ephemeral resource %s: the provider answered with nothing, or with unknown values, which is a bug of the provider", e.Name)
 	}
 	if errs := plan.CheckPlanned(e.Schema.Block, cty.NullVal(v.Type()), config, v); len(errs) > 0 {
-		return cty.NilVal, inconsistentResult("open", e.Name, "returned another value than the configuration sets", errs)
+		return cty.NilVal, inconsistentResult("open", e.Name, "returned another value than the configuration sets",
+			errs)
 	}
 	return restoreMarks(v, marksOf(config)), nil
 }
@@ -165,7 +170,8 @@ func (o *Opened) renew() (next time.Time, err error) {
 	o.mu.Lock()
 	private := o.private
 	o.mu.Unlock()
-	resp, err := o.of.Provider.RenewEphemeralResource(ctx, &tfprotov6.RenewEphemeralResourceRequest{TypeName: o.of.Name, Private: private})
+	resp, err := o.of.Provider.RenewEphemeralResource(ctx,
+		&tfprotov6.RenewEphemeralResourceRequest{TypeName: o.of.Name, Private: private})
 	if err != nil {
 		return time.Time{}, fmt.Errorf("renew ephemeral resource %s: %w", o.of.Name, err)
 	}
@@ -188,7 +194,8 @@ func (o *Opened) Close(ctx context.Context) error {
 		o.renewals.Wait()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ephemeralTimeout)
 		defer cancel()
-		resp, err := o.of.Provider.CloseEphemeralResource(ctx, &tfprotov6.CloseEphemeralResourceRequest{TypeName: o.of.Name, Private: o.private})
+		resp, err := o.of.Provider.CloseEphemeralResource(ctx,
+			&tfprotov6.CloseEphemeralResourceRequest{TypeName: o.of.Name, Private: o.private})
 		if err != nil {
 			err = fmt.Errorf("close ephemeral resource %s: %w", o.of.Name, err)
 		} else {

@@ -25,12 +25,13 @@ type Foreign struct {
 	Sensitive []string
 }
 
-// Take makes the provider convert an instance in a Terraform state to the current schema, and completes f.State as a record of it.
-// It calls the provider only to upgrade the attributes and the identity.
+// Take makes the provider convert an instance in a Terraform state to the current schema, and completes f.State as a
+// record of it. It calls the provider only to upgrade the attributes and the identity.
 func (t *Type) Take(ctx context.Context, f Foreign) error {
 	rec := f.State
 	if rec.SchemaVersion > t.Schema.Version {
-		return fmt.Errorf("it was written by a newer provider (schema version %d, the installed one's is %d)", rec.SchemaVersion, t.Schema.Version)
+		return fmt.Errorf("it was written by a newer provider (schema version %d, the installed one's is %d)",
+			rec.SchemaVersion, t.Schema.Version)
 	}
 	marks, err := decodeForeignPaths(f.Sensitive)
 	if err != nil {
@@ -53,7 +54,8 @@ func (t *Type) Take(ctx context.Context, f Foreign) error {
 	return t.Record(rec, s)
 }
 
-// withoutDeclared removes the marks of what the schema declares sensitive. Terraform writes those, and a record has only others.
+// withoutDeclared removes the marks of what the schema declares sensitive. Terraform writes those, and a record has
+// only others.
 func (t *Type) withoutDeclared(v cty.Value) cty.Value {
 	bare, marks := unmarkedWithPaths(v)
 	declared := marksOf(lang.MarkSensitive(t.Schema.Block, bare))
@@ -76,8 +78,8 @@ func within(p cty.Path, marks []cty.PathValueMarks) bool {
 	return false
 }
 
-// ForeignPaths returns the paths of all sensitive values of a record, in Terraform's form: those that a reference made sensitive,
-// and those that the schema declares. The schema must have the version of the record.
+// ForeignPaths returns the paths of all sensitive values of a record, in Terraform's form: those that a reference made
+// sensitive, and those that the schema declares. The schema must have the version of the record.
 func (t *Type) ForeignPaths(rec *ledger.State) ([]string, error) {
 	v, err := Recorded(rec, t.Schema)
 	if err != nil {

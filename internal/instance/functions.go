@@ -19,7 +19,8 @@ const functionTimeout = time.Minute
 // Functions returns the provider's functions for use in expressions, by names such as "provider::sim::upper".
 // providerName is the name of the Provider object. call acquires a provider process, which need not be configured, and
 // returns the function that releases it. With a nil call, functions can be type-checked but every result is unknown.
-func Functions(providerName string, s *schema.Provider, call func(context.Context) (tfprotov6.ProviderServer, func(), error)) lang.Functions {
+func Functions(providerName string, s *schema.Provider,
+	call func(context.Context) (tfprotov6.ProviderServer, func(), error)) lang.Functions {
 	out := make(lang.Functions, len(s.Functions))
 	for name, f := range s.Functions {
 		out["provider::"+providerName+"::"+name] = newFunction(name, f, call)
@@ -27,7 +28,8 @@ func Functions(providerName string, s *schema.Provider, call func(context.Contex
 	return out
 }
 
-func newFunction(name string, f *schema.Function, call func(context.Context) (tfprotov6.ProviderServer, func(), error)) function.Function {
+func newFunction(name string, f *schema.Function,
+	call func(context.Context) (tfprotov6.ProviderServer, func(), error)) function.Function {
 	spec := &function.Spec{Description: f.Summary, Type: function.StaticReturnType(f.Return)}
 	for _, p := range f.Parameters {
 		spec.Params = append(spec.Params, parameter(p))
@@ -66,7 +68,8 @@ func parameterAt(f *schema.Function, i int) *schema.Parameter {
 	return f.Variadic
 }
 
-func callFunction(name string, f *schema.Function, args []cty.Value, call func(context.Context) (tfprotov6.ProviderServer, func(), error)) (cty.Value, error) {
+func callFunction(name string, f *schema.Function, args []cty.Value,
+	call func(context.Context) (tfprotov6.ProviderServer, func(), error)) (cty.Value, error) {
 	req := &tfprotov6.CallFunctionRequest{Name: name}
 	for i, arg := range args {
 		d, err := schema.Encode(arg, parameterAt(f, i).Type)
@@ -98,7 +101,8 @@ func callFunction(name string, f *schema.Function, args []cty.Value, call func(c
 	}
 	v, err := schema.Decode(resp.Result, f.Return)
 	if err != nil {
-		return cty.NilVal, fmt.Errorf("the provider returned a value that is not of the function's type, which is a bug of the provider: %w", err)
+		return cty.NilVal, fmt.Errorf(
+			"the provider returned a value that is not of the function's type, which is a bug of the provider: %w", err)
 	}
 	return v, nil
 }

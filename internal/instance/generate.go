@@ -27,7 +27,8 @@ func (t *Type) GenerateConfig(ctx context.Context, s State) (cty.Value, error) {
 	if err != nil {
 		return cty.NilVal, err
 	}
-	resp, err := t.Provider.GenerateResourceConfig(ctx, &tfprotov6.GenerateResourceConfigRequest{TypeName: t.Name, State: state})
+	resp, err := t.Provider.GenerateResourceConfig(ctx,
+		&tfprotov6.GenerateResourceConfigRequest{TypeName: t.Name, State: state})
 	if err != nil {
 		return cty.NilVal, fmt.Errorf("generate configuration of %s: %w", t.Name, err)
 	}
@@ -36,10 +37,13 @@ func (t *Type) GenerateConfig(ctx context.Context, s State) (cty.Value, error) {
 	}
 	config, err := t.decode(resp.Config)
 	if err != nil {
-		return cty.NilVal, fmt.Errorf("generate configuration of %s: the provider answered with a value that does not fit its schema: %w", t.Name, err)
+		return cty.NilVal, fmt.Errorf(
+			"generate configuration of %s: the provider answered with a value that does not fit its schema: %w", t.Name,
+			err)
 	}
 	if config.IsNull() || !config.IsWhollyKnown() {
-		return cty.NilVal, fmt.Errorf("generate configuration of %s: the provider answered with nothing, or with unknown values, which is a bug of the provider", t.Name)
+		return cty.NilVal, fmt.Errorf(
+			"generate configuration of %s: the provider answered with nothing, or with unknown values, which is a bug of the provider", t.Name)
 	}
 	return withoutMarked(withoutSensitive(t.Schema.Block, config), marks), nil
 }

@@ -57,12 +57,14 @@ func (t *Type) loadIdentity(ctx context.Context, rec *ledger.State) (cty.Value, 
 	}
 	switch {
 	case rec.IdentityVersion > t.Identity.Version:
-		return cty.NilVal, fmt.Errorf("load identity of %s: it was written by a newer provider (identity version %d, this provider's is %d); install the provider version %s or newer",
+		return cty.NilVal, fmt.Errorf(
+			"load identity of %s: it was written by a newer provider (identity version %d, this provider's is %d); install the provider version %s or newer",
 			t.Name, rec.IdentityVersion, t.Identity.Version, rec.ProviderVersion)
 	case rec.IdentityVersion == t.Identity.Version:
 		v, err := t.DecodeIdentity(rec.Identity)
 		if err != nil {
-			return cty.NilVal, fmt.Errorf("%w; most likely the provider changed its schema without changing the schema's version, which is a bug of the provider", err)
+			return cty.NilVal, fmt.Errorf(
+				"%w; most likely the provider changed its schema without changing the schema's version, which is a bug of the provider", err)
 		}
 		return v, nil
 	}
@@ -98,19 +100,24 @@ func (t *Type) decodeIdentity(operation string, d *tfprotov6.ResourceIdentityDat
 		return cty.NilVal, nil
 	}
 	if t.Identity == nil {
-		if len(d.IdentityData.JSON) == 0 && (len(d.IdentityData.MsgPack) == 0 || bytes.Equal(d.IdentityData.MsgPack, nilMsgPack)) {
+		if len(d.IdentityData.JSON) == 0 && (len(d.IdentityData.MsgPack) == 0 ||
+			bytes.Equal(d.IdentityData.MsgPack, nilMsgPack)) {
 			return cty.NilVal, nil
 		}
-		return cty.NilVal, fmt.Errorf("%s %s: the provider returned an identity, but has no schema for it, which is a bug of the provider", operation, t.Name)
+		return cty.NilVal, fmt.Errorf(
+			"%s %s: the provider returned an identity, but has no schema for it, which is a bug of the provider",
+			operation, t.Name)
 	}
 	v, err := schema.Decode(d.IdentityData, t.Identity.ImpliedType())
 	if err != nil {
-		return cty.NilVal, fmt.Errorf("%s %s: the provider answered with an identity that does not fit its schema, which is a bug of the provider: %w", operation, t.Name, err)
+		return cty.NilVal, fmt.Errorf(
+			"%s %s: the provider answered with an identity that does not fit its schema, which is a bug of the provider: %w", operation, t.Name, err)
 	}
 	return v, nil
 }
 
-// MarshalPlannedIdentity encodes a planned identity, with its unknown values, in MessagePack. It returns nil if there is none.
+// MarshalPlannedIdentity encodes a planned identity, with its unknown values, in MessagePack. It returns nil if there
+// is none.
 func (t *Type) MarshalPlannedIdentity(v cty.Value) ([]byte, error) {
 	d, err := t.encodeIdentity(v)
 	if err != nil || d == nil {
@@ -124,7 +131,8 @@ func (t *Type) UnmarshalPlannedIdentity(raw []byte) (cty.Value, error) {
 	if raw == nil {
 		return cty.NilVal, nil
 	}
-	return t.decodeIdentity("plan", &tfprotov6.ResourceIdentityData{IdentityData: &tfprotov6.DynamicValue{MsgPack: raw}})
+	return t.decodeIdentity("plan",
+		&tfprotov6.ResourceIdentityData{IdentityData: &tfprotov6.DynamicValue{MsgPack: raw}})
 }
 
 // takeKnownIdentity is like decodeIdentity, but fails if a part of the identity is unknown.
@@ -159,7 +167,8 @@ func (t *Type) ConformIdentity(written cty.Value) (cty.Value, error) {
 		delete(given, a.Name)
 		if !ok || v.IsNull() {
 			if a.RequiredForImport {
-				return cty.NilVal, fmt.Errorf("the attribute %q is missing; the identity of %s needs it", a.Name, t.Name)
+				return cty.NilVal, fmt.Errorf("the attribute %q is missing; the identity of %s needs it", a.Name,
+					t.Name)
 			}
 			vals[a.Name] = cty.NullVal(a.Type)
 			continue
@@ -170,7 +179,8 @@ func (t *Type) ConformIdentity(written cty.Value) (cty.Value, error) {
 		}
 	}
 	for name := range given {
-		return cty.NilVal, fmt.Errorf("the identity of %s has no attribute %q; it has %s", t.Name, name, strings.Join(names, ", "))
+		return cty.NilVal, fmt.Errorf("the identity of %s has no attribute %q; it has %s", t.Name, name,
+			strings.Join(names, ", "))
 	}
 	return cty.ObjectVal(vals), nil
 }

@@ -94,7 +94,8 @@ func (t *Type) checkImportBy(by ImportBy) error {
 		return errors.New("the identity is not known yet")
 	}
 	for _, a := range t.Identity.Attributes {
-		if !by.Identity.Type().HasAttribute(a.Name) || a.RequiredForImport && unmarked(by.Identity).GetAttr(a.Name).IsNull() {
+		if !by.Identity.Type().HasAttribute(a.Name) || a.RequiredForImport &&
+			unmarked(by.Identity).GetAttr(a.Name).IsNull() {
 			return fmt.Errorf("identity: attribute %q is required and not set", a.Name)
 		}
 	}
@@ -107,7 +108,8 @@ func (t *Type) imported(by ImportBy, all []*tfprotov6.ImportedResource) (State, 
 		return State{}, &NothingFoundError{fmt.Sprintf("the provider found nothing under %s", by)}
 	}
 	if len(all) != 1 {
-		return State{}, fmt.Errorf("the provider found %d resources under %s, but an import needs exactly one", len(all), by)
+		return State{}, fmt.Errorf("the provider found %d resources under %s, but an import needs exactly one",
+			len(all), by)
 	}
 	r := all[0]
 	if r == nil || r.TypeName != t.Name {
@@ -122,7 +124,8 @@ func (t *Type) imported(by ImportBy, all []*tfprotov6.ImportedResource) (State, 
 		return State{}, fmt.Errorf("the provider answered with a value that does not fit its schema: %w", err)
 	}
 	if v.IsNull() {
-		return State{}, &NothingFoundError{fmt.Sprintf("the provider found nothing under %s and returned no error, which is a bug of the provider", by)}
+		return State{}, &NothingFoundError{fmt.Sprintf(
+			"the provider found nothing under %s and returned no error, which is a bug of the provider", by)}
 	}
 	if !v.IsWhollyKnown() {
 		return State{}, errors.New("the provider answered with unknown values, which is a bug of the provider")
@@ -153,7 +156,8 @@ func (t *Type) Move(ctx context.Context, from MoveSource) (State, diag.Diagnosti
 		return t.Null(), nil, nil
 	}
 	if !t.MoveState {
-		return State{}, nil, fmt.Errorf("move %s to %s: the provider cannot convert the state of another type or provider; remove lifecycle.moved, and import the resource instead", from.TypeName, t.Name)
+		return State{}, nil, fmt.Errorf(
+			"move %s to %s: the provider cannot convert the state of another type or provider; remove lifecycle.moved, and import the resource instead", from.TypeName, t.Name)
 	}
 	req := &tfprotov6.MoveResourceStateRequest{
 		SourceProviderAddress: from.ProviderAddress, SourceTypeName: from.TypeName, TargetTypeName: t.Name,
@@ -199,5 +203,6 @@ func (t *Type) moved(from *ledger.State, resp *tfprotov6.MoveResourceStateRespon
 	if err != nil {
 		return State{}, err
 	}
-	return State{Value: restoreMarks(v, marks), Private: resp.TargetPrivate, Identity: identity, Tainted: from.Tainted}, nil
+	return State{Value: restoreMarks(v, marks), Private: resp.TargetPrivate, Identity: identity, Tainted: from.Tainted},
+		nil
 }

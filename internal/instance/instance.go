@@ -69,7 +69,8 @@ func unanswered(err error) error { return &diag.Failure{Kind: diag.Lost, Cause: 
 func NewType(p *schema.Provider, name string) Type {
 	return Type{
 		Name: name, Schema: p.Resources[name], Identity: p.Identities[name], MetaBlock: metaBlock(p),
-		Deterministic: p.DeterministicPlans[name], PlanDestroy: p.PlanDestroy, MoveState: p.MoveState, GeneratesConfig: p.GenerateConfig,
+		Deterministic: p.DeterministicPlans[name], PlanDestroy: p.PlanDestroy, MoveState: p.MoveState,
+		GeneratesConfig: p.GenerateConfig,
 	}
 }
 

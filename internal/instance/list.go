@@ -65,7 +65,8 @@ func (l *List) Query(ctx context.Context, config cty.Value, limit int64, include
 	}
 }
 
-func (l *List) start(ctx context.Context, config cty.Value, limit int64, includeResource bool) (iter.Seq[tfprotov6.ListResourceResult], diag.Diagnostics, error) {
+func (l *List) start(ctx context.Context, config cty.Value, limit int64,
+	includeResource bool) (iter.Seq[tfprotov6.ListResourceResult], diag.Diagnostics, error) {
 	s, ok := l.Provider.(tfprotov6.ListResourceServer)
 	if !ok {
 		return nil, nil, fmt.Errorf("list %s: the provider cannot list: %w", l.Name, errors.ErrUnsupported)
@@ -95,7 +96,8 @@ func (l *List) start(ctx context.Context, config cty.Value, limit int64, include
 	if err != nil {
 		return nil, diags, err
 	}
-	stream, err := s.ListResource(ctx, &tfprotov6.ListResourceRequest{TypeName: l.Name, Config: c, IncludeResource: includeResource, Limit: limit})
+	stream, err := s.ListResource(ctx,
+		&tfprotov6.ListResourceRequest{TypeName: l.Name, Config: c, IncludeResource: includeResource, Limit: limit})
 	if err != nil {
 		return nil, diags, fmt.Errorf("list %s: %w", l.Name, err)
 	}
@@ -122,10 +124,12 @@ func (l *List) take(r tfprotov6.ListResourceResult, includeResource bool) (Found
 		return f, nil
 	}
 	if f.Resource, err = l.Type.decode(r.Resource); err != nil {
-		return f, fmt.Errorf("list %s: the provider answered with a value that does not fit its schema: %w", l.Name, err)
+		return f, fmt.Errorf("list %s: the provider answered with a value that does not fit its schema: %w", l.Name,
+			err)
 	}
 	if !f.Resource.IsWhollyKnown() {
-		return f, fmt.Errorf("list %s: the provider answered with unknown values, which is a bug of the provider", l.Name)
+		return f, fmt.Errorf("list %s: the provider answered with unknown values, which is a bug of the provider",
+			l.Name)
 	}
 	return f, l.Type.checkWriteOnly("list", f.Resource)
 }

@@ -40,7 +40,8 @@ func (t *Type) Load(ctx context.Context, rec *ledger.State) (State, error) {
 }
 
 // upgrade makes the provider convert the attributes of a record, whose marks are given, to the current schema.
-func (t *Type) upgrade(ctx context.Context, rec *ledger.State, raw *tfprotov6.RawState, marks []cty.PathValueMarks) (State, error) {
+func (t *Type) upgrade(ctx context.Context, rec *ledger.State, raw *tfprotov6.RawState,
+	marks []cty.PathValueMarks) (State, error) {
 	identity, err := t.loadIdentity(ctx, rec)
 	if err != nil {
 		return State{}, err
@@ -148,7 +149,9 @@ func strip(v any, ty cty.Type) (stripped bool) {
 // Recorded decodes the value of a ledger record without the provider. It fails if the schema version has changed.
 func Recorded(rec *ledger.State, s *schema.Schema) (cty.Value, error) {
 	if rec.SchemaVersion != s.Version {
-		return cty.NilVal, fmt.Errorf("the state of %s was written with schema version %d and the provider's is %d; plan it first", rec.Type, rec.SchemaVersion, s.Version)
+		return cty.NilVal, fmt.Errorf(
+			"the state of %s was written with schema version %d and the provider's is %d; plan it first", rec.Type,
+			rec.SchemaVersion, s.Version)
 	}
 	raw, err := stripUnknownAttributes(rec.Attributes, s.Block)
 	if err != nil {

@@ -28,7 +28,8 @@ func marksOf(v cty.Value) []cty.PathValueMarks {
 	return marks
 }
 
-// echoes are the arguments whose values a type also returns in another attribute. A secret in the argument is one there, too.
+// echoes are the arguments whose values a type also returns in another attribute. A secret in the argument is one
+// there, too.
 var echoes = map[string]struct{ argument, attribute string }{"terraform_data": {"input", "output"}}
 
 // withEchoes adds the marks of the argument that the type echoes, for the whole attribute that has it.

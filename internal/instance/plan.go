@@ -54,22 +54,24 @@ type Config struct {
 	// PlannedPrivate is the private data of the approved plan, if the change is planned again for its apply; nil in the
 	// first plan.
 	PlannedPrivate []byte
-	// Validated is Planned.Validated of the approved plan, by the same version of the provider. The validation of an equal
-	// configuration has the same result, so the provider does not validate that one again.
+	// Validated is Planned.Validated of the approved plan, by the same version of the provider. The validation of an
+	// equal configuration has the same result, so the provider does not validate that one again.
 	Validated string
-	// Final is the approved plan if it is final and the provider has the same arguments; else nil. An equal configuration is
-	// not planned again.
+	// Final is the approved plan if it is final and the provider has the same arguments; else nil. An equal
+	// configuration is not planned again.
 	Final *Planned
 }
 
 // replanner is a provider that accepts the private data of an earlier plan of the same change. terraform-plugin-go's
 // interface has no such field. Another provider plans again without that data.
 type replanner interface {
-	PlanAgain(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest, planned []byte) (*tfprotov6.PlanResourceChangeResponse, error)
+	PlanAgain(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest,
+		planned []byte) (*tfprotov6.PlanResourceChangeResponse, error)
 }
 
 // planChange calls the provider. planned is the private data of the approved plan.
-func (t *Type) planChange(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest, planned []byte) (*tfprotov6.PlanResourceChangeResponse, error) {
+func (t *Type) planChange(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest,
+	planned []byte) (*tfprotov6.PlanResourceChangeResponse, error) {
 	if p, ok := t.Provider.(replanner); ok && len(planned) > 0 {
 		return p.PlanAgain(ctx, req, planned)
 	}
@@ -82,7 +84,8 @@ func (t *Type) Plan(ctx context.Context, prior State, config Config, forced bool
 	if err != nil {
 		return nil, diags, err
 	}
-	if config.Final != nil && t.Deterministic && none(t.Meta) && validated != "" && validated == config.Validated && !prior.Exists() {
+	if config.Final != nil && t.Deterministic && none(t.Meta) && validated != "" && validated == config.Validated &&
+		!prior.Exists() {
 		p := *config.Final
 		p.Value = restoreMarks(p.Value, t.withEchoes(marksOf(config.Effective)))
 		return &p, diags, nil
@@ -94,17 +97,19 @@ func (t *Type) Plan(ctx context.Context, prior State, config Config, forced bool
 	return p, append(diags, more...), err
 }
 
-// final reports whether a second plan of the same known configuration could not differ from p. Metadata of the provider may
-// change in between.
+// final reports whether a second plan of the same known configuration could not differ from p. Metadata of the provider
+// may change in between.
 func (t *Type) final(p *Planned) bool {
 	return t.Deterministic && p.Action == v1alpha1.ActionCreate && !p.Legacy && none(t.Meta)
 }
 
 // planValid plans a change to a valid configuration.
-func (t *Type) planValid(ctx context.Context, prior State, config Config, forced bool) (*Planned, diag.Diagnostics, error) {
+func (t *Type) planValid(ctx context.Context, prior State, config Config,
+	forced bool) (*Planned, diag.Diagnostics, error) {
 	if prior.Tainted {
 		// Plan a tainted instance as if it did not exist, so that the plan keeps none of its values. Then replace it.
-		p, diags, err := t.planOnce(ctx, t.Null(), nil, Config{Written: config.Written, Effective: config.Written, PlannedPrivate: config.PlannedPrivate}, true)
+		p, diags, err := t.planOnce(ctx, t.Null(), nil,
+			Config{Written: config.Written, Effective: config.Written, PlannedPrivate: config.PlannedPrivate}, true)
 		if err != nil {
 			return nil, diags, err
 		}
@@ -120,9 +125,11 @@ func (t *Type) planValid(ctx context.Context, prior State, config Config, forced
 	case v1alpha1.ActionCreate:
 		return p, diags, nil
 	case v1alpha1.ActionReplace:
-		// A second plan, as for a create, determines the values of the new instance. It ignores no changes, because there
-		// is no prior value. Its warnings repeat those of the first plan. Only the checks of stored values apply to it.
-		anew, more, err := t.planOnce(ctx, t.Null(), p.Private, Config{Written: config.Written, Effective: config.Written}, false)
+		// A second plan, as for a create, determines the values of the new instance. It ignores no changes, because
+		// there is no prior value. Its warnings repeat those of the first plan. Only the checks of stored values apply
+		// to it.
+		anew, more, err := t.planOnce(ctx, t.Null(), p.Private,
+			Config{Written: config.Written, Effective: config.Written}, false)
 		if err != nil {
 			return nil, append(diags, more...), err
 		}
@@ -176,14 +183,16 @@ func (t *Type) validate(ctx context.Context, c *tfprotov6.DynamicValue) (diag.Di
 
 // planOnce makes one plan call. private is the prior private data. Without check, it makes only the checks that stored
 // values must pass.
-func (t *Type) planOnce(ctx context.Context, prior State, private []byte, config Config, check bool) (*Planned, diag.Diagnostics, error) {
+func (t *Type) planOnce(ctx context.Context, prior State, private []byte, config Config,
+	check bool) (*Planned, diag.Diagnostics, error) {
 	priorValue := unmarked(prior.Value)
 	configValue, marks := unmarkedWithPaths(config.Effective)
 	req, err := t.planRequest(prior, private, plan.ProposedNew(t.Schema.Block, priorValue, configValue), configValue)
 	if err != nil {
 		return nil, nil, err
 	}
-	resp, err := t.planChange(t.withSecrets(ctx, prior.Value, config.Written, config.Effective), req, config.PlannedPrivate)
+	resp, err := t.planChange(t.withSecrets(ctx, prior.Value, config.Written, config.Effective), req,
+		config.PlannedPrivate)
 	if err != nil {
 		return nil, nil, fmt.Errorf("plan %s: %w", t.Name, err)
 	}
@@ -196,18 +205,22 @@ func (t *Type) planOnce(ctx context.Context, prior State, private []byte, config
 	}
 	value, err := t.decode(resp.PlannedState)
 	if err != nil {
-		return nil, diags, fmt.Errorf("plan %s: the provider planned a value that does not fit its schema: %w", t.Name, err)
+		return nil, diags, fmt.Errorf("plan %s: the provider planned a value that does not fit its schema: %w", t.Name,
+			err)
 	}
 	if err := t.checkWriteOnly("plan", value); err != nil {
 		return nil, diags, err
 	}
-	p := &Planned{Private: resp.PlannedPrivate, Legacy: resp.UnsafeToUseLegacyTypeSystem} //nolint:staticcheck // the protocol's own word for it
+	//nolint:staticcheck // the protocol's own word for it
+	p := &Planned{Private: resp.PlannedPrivate, Legacy: resp.UnsafeToUseLegacyTypeSystem}
 	if p.Identity, err = t.decodeIdentity("plan", resp.PlannedIdentity); err != nil {
 		return nil, diags, err
 	}
 	// The checks need the marks, so that their errors contain no secret.
-	if errs := plan.CheckPlanned(t.Schema.Block, prior.Value, config.Effective, value); check && len(errs) > 0 && !p.Legacy {
-		return nil, diags, inconsistentResult("plan", t.Name, "planned a value that the configuration does not allow", errs)
+	if errs := plan.CheckPlanned(t.Schema.Block, prior.Value, config.Effective, value); check && len(errs) > 0 &&
+		!p.Legacy {
+		return nil, diags, inconsistentResult("plan", t.Name, "planned a value that the configuration does not allow",
+			errs)
 	}
 	if check && p.Legacy {
 		if value, err = t.ignoreAgain(value, priorValue, config.Ignored); err != nil {
@@ -221,7 +234,8 @@ func (t *Type) planOnce(ctx context.Context, prior State, private []byte, config
 	return p, diags, nil
 }
 
-func (t *Type) planRequest(prior State, private []byte, proposed, config cty.Value) (*tfprotov6.PlanResourceChangeRequest, error) {
+func (t *Type) planRequest(prior State, private []byte, proposed,
+	config cty.Value) (*tfprotov6.PlanResourceChangeRequest, error) {
 	req := &tfprotov6.PlanResourceChangeRequest{
 		TypeName: t.Name, PriorPrivate: private,
 		ClientCapabilities: &tfprotov6.PlanResourceChangeClientCapabilities{DeferralAllowed: t.Deferral},
@@ -297,7 +311,8 @@ func (t *Type) PlanDelete(ctx context.Context, prior State, planned []byte) (*Pl
 		return nil, diags, err
 	}
 	if v, err := t.decode(resp.PlannedState); err != nil || !v.IsNull() {
-		return nil, diags, fmt.Errorf("plan destroy of %s: the provider's plan to destroy does not remove everything, which is a bug of the provider", t.Name)
+		return nil, diags, fmt.Errorf(
+			"plan destroy of %s: the provider's plan to destroy does not remove everything, which is a bug of the provider", t.Name)
 	}
 	p.Private = resp.PlannedPrivate
 	return p, diags, nil

@@ -43,7 +43,8 @@ func (t *Type) Read(ctx context.Context, s State) (State, diag.Diagnostics, erro
 	}
 	now, err := t.decode(resp.NewState)
 	if err != nil {
-		return s, diags, fmt.Errorf("read %s: the provider answered with a value that does not fit its schema: %w", t.Name, err)
+		return s, diags, fmt.Errorf("read %s: the provider answered with a value that does not fit its schema: %w",
+			t.Name, err)
 	}
 	if now.IsNull() {
 		return t.Null(), diags, nil
@@ -63,5 +64,6 @@ func (t *Type) Read(ctx context.Context, s State) (State, diag.Diagnostics, erro
 	if none(identity) {
 		identity = s.Identity
 	}
-	return State{Value: restoreMarks(now, marks), Private: resp.Private, Identity: identity, Tainted: s.Tainted}, diags, nil
+	return State{Value: restoreMarks(now, marks), Private: resp.Private, Identity: identity, Tainted: s.Tainted}, diags,
+		nil
 }

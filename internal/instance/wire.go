@@ -74,7 +74,8 @@ func inconsistentResult(operation, typeName, what string, errs []error) error {
 	d := diag.Diagnostics{{
 		Severity: v1alpha1.SeverityError,
 		Summary:  "Provider produced an inconsistent result",
-		Detail:   fmt.Sprintf("The provider %s for %s. This is a bug of the provider; please report it there.", what, typeName),
+		Detail: fmt.Sprintf("The provider %s for %s. This is a bug of the provider; please report it there.", what,
+			typeName),
 	}}
 	for _, e := range errs {
 		d[0].Detail += "\n  - " + e.Error()

@@ -24,7 +24,8 @@ func newCommand() *cobra.Command {
 	// Other plugins work as in kubectl, but a kubectl-hykube in PATH does not replace the built-in one. kubectl rejects
 	// flags before the name of a plugin, which must not affect Hykube's verbs. The handler applies only to this
 	// command, since the first word after another command is not a plugin's name.
-	if len(os.Args) > 2 && os.Args[1] == "kubectl" && os.Args[2] != verbs.Name() && !strings.HasPrefix(os.Args[2], "-") {
+	if len(os.Args) > 2 && os.Args[1] == "kubectl" && os.Args[2] != verbs.Name() && !strings.HasPrefix(os.Args[2],
+		"-") {
 		options.PluginHandler = cmd.NewDefaultPluginHandler(plugin.ValidPluginFilenamePrefixes)
 	}
 	util.BehaviorOnFatal(func(message string, code int) {
@@ -43,7 +44,8 @@ func newCommand() *cobra.Command {
 var (
 	unknownKind = regexp.MustCompile(`no matches for kind "[^"]*" in version "([^"/]*)[^"]*"`)
 	// customKinds matches kubectl's hints about custom resources, which a Hykube server does not have.
-	customKinds = regexp.MustCompile(`\nensure CRDs are installed first|; if you choose to ignore these errors, turn validation off with --validate=false`)
+	customKinds = regexp.MustCompile(
+		`\nensure CRDs are installed first|; if you choose to ignore these errors, turn validation off with --validate=false`)
 )
 
 // explainUnknownKind adds to kubectl's error about an unknown kind that Providers serve the kinds of this server.

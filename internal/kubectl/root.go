@@ -37,9 +37,10 @@ Start "hykube server"; then, in another terminal:
 	return root
 }
 
-// Run runs the command of NewRoot with the arguments of the process, and returns the exit code: 0 after success, 1 after
-// an error, and the codes that a verb of kubectl documents. An interrupt ends the context of the command. Hykube's verbs
-// handle interrupts themselves: a canceled context would fail their requests, and hide that the server continues a plan.
+// Run runs the command of NewRoot with the arguments of the process, and returns the exit code: 0 after success, 1
+// after an error, and the codes that a verb of kubectl documents. An interrupt ends the context of the command.
+// Hykube's verbs handle interrupts themselves: a canceled context would fail their requests, and hide that the server
+// continues a plan.
 func Run(root *cobra.Command) int {
 	ctx := context.Background()
 	if found, _, err := root.Find(os.Args[1:]); err != nil || !isVerb(found) {

@@ -17,16 +17,16 @@ import (
 type Address struct {
 	// Namespace is empty for an object in the same namespace as the object that holds the reference.
 	Namespace string
-	// Module is the path of the module instance with the object, such as module.shop.module.net["eu"]; empty outside of a
-	// Module. See v1alpha1.ModulePath.
+	// Module is the path of the module instance with the object, such as module.shop.module.net["eu"]; empty outside of
+	// a Module. See v1alpha1.ModulePath.
 	Module string
 	// Mode is empty for a managed resource. It is never ModeManaged, so that == compares addresses. Named values of
 	// modules have modes of their own; see Named.
 	Mode v1alpha1.Mode
 	// Type is the Terraform type, such as "sim_network", or TypeConfigMap or TypeSecret.
 	Type string
-	// Name is the object's name, such as "main". It may hold dots and dashes. An instance of a ResourceSet has its key in
-	// the name, as in web[0]; see v1alpha1.InstanceName.
+	// Name is the object's name, such as "main". It may hold dots and dashes. An instance of a ResourceSet has its key
+	// in the name, as in web[0]; see v1alpha1.InstanceName.
 	Name string
 }
 
@@ -137,7 +137,8 @@ func (a Address) In(namespace string) Address {
 
 // Compare orders addresses by namespace, module, mode, type, then name.
 func (a Address) Compare(b Address) int {
-	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Module, b.Module), strings.Compare(string(a.Mode), string(b.Mode)),
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Module, b.Module),
+		strings.Compare(string(a.Mode), string(b.Mode)),
 		strings.Compare(a.Type, b.Type), v1alpha1.CompareNames(a.Name, b.Name))
 }
 
@@ -208,8 +209,8 @@ func parseModuleAddress(s string) (Address, bool) {
 	return a.normalized()
 }
 
-// normalized returns an address in a module with the key of its instance in the usual form. ok is false if its names are
-// not valid.
+// normalized returns an address in a module with the key of its instance in the usual form. ok is false if its names
+// are not valid.
 func (a Address) normalized() (_ Address, ok bool) {
 	set := a
 	if v1alpha1.IsInstanceName(a.Name) {
@@ -238,7 +239,8 @@ func TriggerExpression(s string) (string, error) {
 		whole, err := ParseAddress(kind + "/" + strings.TrimRight(name, "."))
 		if part, partErr := ParseAddress(kind + "/" + name[:at]); partErr == nil {
 			if err != nil {
-				return "", fmt.Errorf("write %s%s: after KIND/NAME, an attribute would be a part of the name", part.Expression(), name[at:])
+				return "", fmt.Errorf("write %s%s: after KIND/NAME, an attribute would be a part of the name",
+					part.Expression(), name[at:])
 			}
 			return "", fmt.Errorf("write %s%s for the attribute, or %s for the resource of that name: a name may have dots", part.Expression(), name[at:], whole.Expression())
 		}
@@ -341,7 +343,8 @@ func validName(s string) bool {
 // Problem returns an error diagnostic about a resource or one of its attributes. If attribute is empty, the diagnostic
 // is about the whole resource.
 func Problem(a Address, attribute, summary, detail string) v1alpha1.Diagnostic {
-	return v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: summary, Detail: detail, Address: a.String(), Attribute: attribute}
+	return v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: summary, Detail: detail, Address: a.String(),
+		Attribute: attribute}
 }
 
 // WithAddress returns copies of the diagnostics. It sets the address of each diagnostic that has none.

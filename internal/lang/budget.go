@@ -13,8 +13,8 @@ const (
 	costlyWork = maxWork / 32
 )
 
-// Budget limits the work of all evaluations of one request or activity together. Each evaluation also has a limit of its
-// own. When the request ends, its evaluations end. A nil Budget has no limit and does not end.
+// Budget limits the work of all evaluations of one request or activity together. Each evaluation also has a limit of
+// its own. When the request ends, its evaluations end. A nil Budget has no limit and does not end.
 type Budget struct {
 	*requestBudget
 	done <-chan struct{}

@@ -37,7 +37,8 @@ func (p *parser) call(c *hclsyntax.FunctionCallExpr, field string) {
 		return
 	}
 	if p.opts.Settled && isImpure(c.Name) {
-		p.fail(columnField(field, c.NameRange), "Value known too late", "%s() gets its value during planning or the apply, but this field needs its value before. Write the value itself.", c.Name)
+		p.fail(columnField(field, c.NameRange), "Value known too late",
+			"%s() gets its value during planning or the apply, but this field needs its value before. Write the value itself.", c.Name)
 		return
 	}
 	if p.calls == nil {
@@ -80,8 +81,8 @@ func (p *program) callsGiven() bool {
 	return false
 }
 
-// givenName returns the name by which an evaluation gives a function, one of a provider or one that reads files; "" for a built-in
-// function.
+// givenName returns the name by which an evaluation gives a function, one of a provider or one that reads files; "" for
+// a built-in function.
 func givenName(called string) string {
 	if strings.HasPrefix(called, providerPrefix) {
 		return called
@@ -122,15 +123,18 @@ func (p *parser) noFunction(name string) string {
 	provider, fn, ok := strings.Cut(rest, "::")
 	switch {
 	case !ok || fn == "":
-		return fmt.Sprintf("There is no function %q. Functions of providers are called as provider::NAME::FUNCTION.", name)
+		return fmt.Sprintf("There is no function %q. Functions of providers are called as provider::NAME::FUNCTION.",
+			name)
 	case len(providers) == 0:
 		return fmt.Sprintf("There is no function %q: no provider with functions is installed.", name)
 	case providers[provider] == nil:
 		names := sortedKeys(providers)
-		return fmt.Sprintf("There is no provider %q with functions.%s Providers with functions: %s.", provider, diag.DidYouMean(provider, names), listNames(names))
+		return fmt.Sprintf("There is no provider %q with functions.%s Providers with functions: %s.", provider,
+			diag.DidYouMean(provider, names), listNames(names))
 	default:
 		slices.Sort(providers[provider])
-		return fmt.Sprintf("The provider %q has no function %q.%s It has: %s.", provider, fn, diag.DidYouMean(fn, providers[provider]), listNames(providers[provider]))
+		return fmt.Sprintf("The provider %q has no function %q.%s It has: %s.", provider, fn,
+			diag.DidYouMean(fn, providers[provider]), listNames(providers[provider]))
 	}
 }
 

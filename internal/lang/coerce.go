@@ -26,8 +26,8 @@ type coercion struct {
 	// hidden is the path of the enclosing field whose value is sensitive; empty outside of one. Names and keys below
 	// this path may be secret, so diagnostics name the path instead.
 	hidden string
-	// refused is true within a value that may only be passed on; see passOnly. The coercion reports that refusal, but no
-	// other problem within the value.
+	// refused is true within a value that may only be passed on; see passOnly. The coercion reports that refusal, but
+	// no other problem within the value.
 	refused bool
 	// siblings are all attributes of the block or object that holds the current attribute.
 	siblings []*schema.Attribute
@@ -47,7 +47,8 @@ func (c *coercion) fail(field, summary, format string, args ...any) {
 	}
 	d := diag.Errorf(field, summary, format, args...)
 	if c.hidden != "" {
-		d.Attribute, d.Detail = c.hidden, "The value has the wrong type or content for this field. It comes from a sensitive value, so the details are not shown."
+		d.Attribute, d.Detail = c.hidden,
+			"The value has the wrong type or content for this field. It comes from a sensitive value, so the details are not shown."
 		if slices.Contains(c.diags, d) {
 			return
 		}
@@ -60,10 +61,12 @@ func (c *coercion) fail(field, summary, format string, args ...any) {
 func (c *coercion) enter(marks cty.ValueMarks, field string) (leave func()) {
 	outer, refused := c.hidden, c.refused
 	if _, ephemeral := marks[Ephemeral]; ephemeral && !c.ephemeral {
-		c.fail(field, summaryEphemeral, "An ephemeral value is not stored, so only write-only arguments may use it. Refer to it in one of those, or use ephemeralasnull.")
+		c.fail(field, summaryEphemeral,
+			"An ephemeral value is not stored, so only write-only arguments may use it. Refer to it in one of those, or use ephemeralasnull.")
 	}
 	if missing, held := missingIn(marks); held {
-		c.fail(field, SummaryPassOnly, "%s", PassOnlyText("A value that is used for blocks or nested attributes", missing))
+		c.fail(field, SummaryPassOnly, "%s",
+			PassOnlyText("A value that is used for blocks or nested attributes", missing))
 		c.refused = true
 	}
 	if len(marks) > 0 && outer == "" && !c.dry {
@@ -113,12 +116,15 @@ func (c *coercion) attributes(attrs []*schema.Attribute, vals, out map[string]ct
 // attribute converts the value of an attribute. NilVal means that the attribute is not set.
 func (c *coercion) attribute(a *schema.Attribute, v cty.Value, field string) cty.Value {
 	if v != cty.NilVal && a.Configurable() && !a.WriteOnly && !c.ephemeral && holdsEphemeral(a, v) {
-		c.fail(field, summaryEphemeral, "%q is stored, but Hykube does not store ephemeral values. Only write-only arguments may use one.%s", a.Name, c.writeOnly(a))
+		c.fail(field, summaryEphemeral,
+			"%q is stored, but Hykube does not store ephemeral values. Only write-only arguments may use one.%s",
+			a.Name, c.writeOnly(a))
 		return cty.UnknownVal(a.Type)
 	}
 	if v == cty.NilVal || v.IsNull() {
 		if a.Required {
-			c.mismatch(Mismatch{Kind: MissingArgument}, field, "Missing required argument", "The argument %q is required, but it is not set or null. Add it to the spec.%s", a.Name, describe(a))
+			c.mismatch(Mismatch{Kind: MissingArgument}, field, "Missing required argument",
+				"The argument %q is required, but it is not set or null. Add it to the spec.%s", a.Name, describe(a))
 		}
 		switch {
 		case v == cty.NilVal:
@@ -155,7 +161,8 @@ func describe(a *schema.Attribute) string {
 func (c *coercion) convert(a *schema.Attribute, v cty.Value, field string) cty.Value {
 	if a.Type == cty.DynamicPseudoType {
 		if at, huge := findOutOfRange(v); huge {
-			c.fail(diag.PathField(field, at), "Invalid number", "The number is infinite or out of range. Write one with an exponent between -1024 and 1024.")
+			c.fail(diag.PathField(field, at), "Invalid number",
+				"The number is infinite or out of range. Write one with an exponent between -1024 and 1024.")
 			return cty.DynamicVal
 		}
 		return v
@@ -163,7 +170,8 @@ func (c *coercion) convert(a *schema.Attribute, v cty.Value, field string) cty.V
 	if c.static {
 		c.extraFields(v, a.Type, field)
 	}
-	if missing, held := HoldsPassOnly(v); held && !v.Type().Equals(a.Type) && convert.GetConversion(v.Type(), optionalAttributes(a.Type, false)) == nil {
+	if missing, held := HoldsPassOnly(v); held && !v.Type().Equals(a.Type) && convert.GetConversion(v.Type(),
+		optionalAttributes(a.Type, false)) == nil {
 		c.fail(field, SummaryPassOnly, "%s", PassOnlyText("The conversion to "+article(a.Type.FriendlyName()), missing))
 		return cty.UnknownVal(a.Type)
 	}
@@ -177,7 +185,8 @@ func (c *coercion) convert(a *schema.Attribute, v cty.Value, field string) cty.V
 		return cty.UnknownVal(a.Type)
 	}
 	if at, huge := findOutOfRange(out); huge {
-		c.fail(diag.PathField(field, at), "Invalid number", "The number is infinite or out of range. Write one with an exponent between -1024 and 1024.")
+		c.fail(diag.PathField(field, at), "Invalid number",
+			"The number is infinite or out of range. Write one with an exponent between -1024 and 1024.")
 		return cty.UnknownVal(a.Type)
 	}
 	return out
@@ -203,7 +212,8 @@ func holdsEphemeral(a *schema.Attribute, v cty.Value) bool {
 // writeOnly returns a hint to use the write-only variant of an attribute, such as password_wo for password. It returns
 // "" if there is none.
 func (c *coercion) writeOnly(a *schema.Attribute) string {
-	if slices.ContainsFunc(c.siblings, func(s *schema.Attribute) bool { return s.WriteOnly && s.Name == a.Name+"_wo" }) {
+	if slices.ContainsFunc(c.siblings,
+		func(s *schema.Attribute) bool { return s.WriteOnly && s.Name == a.Name+"_wo" }) {
 		return fmt.Sprintf(" Use %q instead.", a.Name+"_wo")
 	}
 	return ""
@@ -295,7 +305,8 @@ func (c *coercion) nestedAttribute(a *schema.Attribute, v cty.Value, field strin
 func (c *coercion) nestedBlock(nb *schema.NestedBlock, v cty.Value, field string) cty.Value {
 	if v == cty.NilVal || v.IsNull() {
 		if nb.MinItems > 0 {
-			c.mismatch(Mismatch{Kind: MissingBlock}, field, "Missing required block", "At least %d block %q is required. Add it to the spec.", nb.MinItems, nb.TypeName)
+			c.mismatch(Mismatch{Kind: MissingBlock}, field, "Missing required block",
+				"At least %d block %q is required. Add it to the spec.", nb.MinItems, nb.TypeName)
 		}
 		return schema.EmptyNested(nb)
 	}
@@ -313,13 +324,14 @@ func (c *coercion) nestedBlock(nb *schema.NestedBlock, v cty.Value, field string
 			v, field = raw.AsValueSlice()[0].WithMarks(marks), diag.IndexField(field, 0)
 		}
 	}
-	out := c.nested(nb.Nesting, nb.Block.ImpliedType(), nb.ImpliedType(), v, field, func(e cty.Value, field string) cty.Value {
-		if e.IsNull() {
-			c.fail(field, "Missing block", "A block %q is null. Remove it, or set its arguments.", nb.TypeName)
-			return cty.UnknownVal(nb.Block.ImpliedType())
-		}
-		return c.block(nb.Block, e, field)
-	})
+	out := c.nested(nb.Nesting, nb.Block.ImpliedType(), nb.ImpliedType(), v, field,
+		func(e cty.Value, field string) cty.Value {
+			if e.IsNull() {
+				c.fail(field, "Missing block", "A block %q is null. Remove it, or set its arguments.", nb.TypeName)
+				return cty.UnknownVal(nb.Block.ImpliedType())
+			}
+			return c.block(nb.Block, e, field)
+		})
 	c.countBlocks(nb, out, field)
 	return out
 }
@@ -341,7 +353,8 @@ func (c *coercion) countBlocks(nb *schema.NestedBlock, v cty.Value, field string
 }
 
 // nested converts a nested block or attribute of any nesting mode, element by element.
-func (c *coercion) nested(nesting schema.Nesting, elem, ty cty.Type, v cty.Value, field string, one func(cty.Value, string) cty.Value) cty.Value {
+func (c *coercion) nested(nesting schema.Nesting, elem, ty cty.Type, v cty.Value, field string,
+	one func(cty.Value, string) cty.Value) cty.Value {
 	if nesting == schema.NestingSingle || nesting == schema.NestingGroup {
 		return one(v, field)
 	}
@@ -448,7 +461,8 @@ var metaArguments = map[string]string{
 // not in spec.
 func IsMetaArgument(name string) bool { return metaArguments[name] != "" }
 
-func (c *coercion) refuseUnknown(attrs []*schema.Attribute, blocks []*schema.NestedBlock, vals map[string]cty.Value, field string) {
+func (c *coercion) refuseUnknown(attrs []*schema.Attribute, blocks []*schema.NestedBlock, vals map[string]cty.Value,
+	field string) {
 	if len(vals) == 0 {
 		return
 	}

@@ -25,7 +25,8 @@ func Convert(v cty.Value, want cty.Type) (cty.Value, error) { return convertColl
 func convertCollection(v cty.Value, want cty.Type) (cty.Value, error) {
 	bareValue, marks := v.Unmark()
 	ty := bareValue.Type()
-	if !want.IsCollectionType() || bareValue.IsNull() || !bareValue.IsKnown() || !ty.IsTupleType() && !ty.IsObjectType() ||
+	if !want.IsCollectionType() || bareValue.IsNull() || !bareValue.IsKnown() ||
+		!ty.IsTupleType() && !ty.IsObjectType() ||
 		ty.IsTupleType() == want.IsMapType() || bareValue.LengthInt() == 0 {
 		return convert.Convert(v, want)
 	}

@@ -96,11 +96,12 @@ type ConfigOptions struct {
 	// Namespace is the object's own namespace. A reference that names it is equal to a reference without a namespace.
 	Namespace string
 
-	// Module is the path of the object's own module; empty outside of one. In a module, references are Terraform's: names
-	// are those of the module, and "var", "local", "module", "path" and "terraform" are known.
+	// Module is the path of the object's own module; empty outside of one. In a module, references are Terraform's:
+	// names are those of the module, and "var", "local", "module", "path" and "terraform" are known.
 	Module string
 
-	// Settled refuses impure functions (clock and random values), because the result must be the same in each evaluation.
+	// Settled refuses impure functions (clock and random values), because the result must be the same in each
+	// evaluation.
 	Settled bool
 
 	// Repetition allows count.index, or each.key and each.value, in the template of a ResourceSet.
@@ -193,7 +194,8 @@ type parser struct {
 }
 
 func newParser(o ConfigOptions) *parser {
-	return &parser{opts: o, program: program{self: o.self, functions: o.Functions, request: o.Budget, namespace: o.Namespace, module: o.Module}}
+	return &parser{opts: o, program: program{self: o.self, functions: o.Functions, request: o.Budget,
+		namespace: o.Namespace, module: o.Module}}
 }
 
 func (p *parser) fail(field, summary, format string, args ...any) *node {
@@ -231,7 +233,8 @@ func (p *parser) parse(raw any, field string) *node {
 	case map[string]any:
 		return p.object(v, field)
 	default:
-		return p.fail(field, "Unsupported value", "A value of Go type %T is not allowed in a spec. Use strings, numbers, booleans, lists and maps.", raw)
+		return p.fail(field, "Unsupported value",
+			"A value of Go type %T is not allowed in a spec. Use strings, numbers, booleans, lists and maps.", raw)
 	}
 }
 
@@ -239,7 +242,8 @@ func (p *parser) number(s, field string) *node {
 	// Check the exponent before building the number: 1e999999999 would take gigabytes to write out.
 	if _, exp, ok := strings.Cut(strings.ToLower(s), "e"); ok {
 		if n, err := strconv.Atoi(exp); err != nil || n > diag.MaxExponent/4 || n < -diag.MaxExponent/4 {
-			return p.fail(field, "Invalid number", "The number %.40s is out of range. Write one with an exponent between -1024 and 1024.", s)
+			return p.fail(field, "Invalid number",
+				"The number %.40s is out of range. Write one with an exponent between -1024 and 1024.", s)
 		}
 	}
 	v, err := cty.ParseNumberVal(s)
@@ -345,7 +349,8 @@ func (p *parser) expression(s, field string) (hclsyntax.Expression, bool) {
 		switch n := n.(type) {
 		case *hclsyntax.LiteralValueExpr:
 			if hugeNumber(n.Val) {
-				p.fail(columnField(field, n.SrcRange), "Invalid number", "The number is out of range. Write one with an exponent between -1024 and 1024.")
+				p.fail(columnField(field, n.SrcRange), "Invalid number",
+					"The number is out of range. Write one with an exponent between -1024 and 1024.")
 			}
 		case *hclsyntax.FunctionCallExpr:
 			p.call(n, field)
@@ -414,7 +419,8 @@ func fromHCL(ds hcl.Diagnostics, field string, secret bool) diag.Diagnostics {
 	out := make(diag.Diagnostics, 0, len(ds))
 	seen := map[v1alpha1.Diagnostic]bool{} // each iteration of a loop reports the same problem
 	for _, d := range explain(ds) {
-		o := v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: d.Summary, Detail: diag.Clip(d.Detail), Attribute: field}
+		o := v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: d.Summary, Detail: diag.Clip(d.Detail),
+			Attribute: field}
 		if d.Severity == hcl.DiagWarning {
 			o.Severity = v1alpha1.SeverityWarning
 		}
@@ -422,7 +428,8 @@ func fromHCL(ds hcl.Diagnostics, field string, secret bool) diag.Diagnostics {
 			o.Attribute = columnField(field, *d.Subject)
 		}
 		// HCL names the function only in some of its details.
-		if call, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallDiagExtra](d); ok && !strings.Contains(d.Detail, `"`+call.CalledFunctionName()+`"`) {
+		if call, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallDiagExtra](d); ok && !strings.Contains(d.Detail,
+			`"`+call.CalledFunctionName()+`"`) {
 			o.Detail = diag.Clip(fmt.Sprintf("In the call of %s(): %s", call.CalledFunctionName(), d.Detail))
 		}
 		if x, ok := d.Extra.(explained); ok {

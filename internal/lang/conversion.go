@@ -18,7 +18,8 @@ import (
 // For a sensitive value, it shows the type, but neither value nor keys.
 func conversionText(what string, err error, v cty.Value, want cty.Type, dry bool) string {
 	if !dry && v.ContainsMarked() {
-		return fmt.Sprintf("%s needs %s, but its value is %s; it is sensitive, so it is not shown", what, article(want.FriendlyName()), article(v.Type().FriendlyName()))
+		return fmt.Sprintf("%s needs %s, but its value is %s; it is sensitive, so it is not shown", what,
+			article(want.FriendlyName()), article(v.Type().FriendlyName()))
 	}
 	if pe, ok := errors.AsType[cty.PathError](err); ok && len(pe.Path) > 0 {
 		inner, applyErr := pe.Path.Apply(WithoutMarks(v))

@@ -26,10 +26,12 @@ const (
 )
 
 // errOverBudget is the error for an evaluation that exceeds its cost budget.
-var errOverBudget = errors.New("the expressions of the spec exceed the evaluation limit; use fewer or smaller loops, or keep the result in a ConfigMap")
+var errOverBudget = errors.New(
+	"the expressions of the spec exceed the evaluation limit; use fewer or smaller loops, or keep the result in a ConfigMap")
 
 // errRequestOverBudget is the error for a request whose evaluations together exceed its budget.
-var errRequestOverBudget = errors.New("the expressions of this request together exceed the evaluation limit; use fewer or smaller loops, or send fewer objects at once")
+var errRequestOverBudget = errors.New(
+	"the expressions of this request together exceed the evaluation limit; use fewer or smaller loops, or send fewer objects at once")
 
 // costBudget counts the remaining work units of one evaluation.
 type costBudget struct {
@@ -48,7 +50,8 @@ type costBudget struct {
 	context EvaluationContext
 	field   string
 	drawn   map[string]int
-	// namespace is the object's own namespace, for messages; empty if it is not known. module is the path of its module.
+	// namespace is the object's own namespace, for messages; empty if it is not known. module is the path of its
+	// module.
 	namespace string
 	module    string
 	// refused is the refusal of an operation on a sensitive value by the expression under evaluation; nil without one.
@@ -356,10 +359,12 @@ func (e *budgetedExpr) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) 
 	v, diags := e.Expression.Value(ctx)
 	if e.part && !diags.HasErrors() {
 		// The template checks the type only once the value is known, which may be too late.
-		if raw, _ := v.Unmark(); !raw.IsKnown() && raw.Type() != cty.DynamicPseudoType && !raw.Type().IsPrimitiveType() {
+		if raw, _ := v.Unmark(); !raw.IsKnown() && raw.Type() != cty.DynamicPseudoType &&
+			!raw.Type().IsPrimitiveType() {
 			return cty.DynamicVal, append(diags, &hcl.Diagnostic{
 				Severity: hcl.DiagError, Summary: "Invalid template interpolation value", Subject: e.Range().Ptr(),
-				Detail: "Cannot include the given value in a string template: string required, but it is " + article(raw.Type().FriendlyName()) + ".",
+				Detail: "Cannot include the given value in a string template: string required, but it is " +
+					article(raw.Type().FriendlyName()) + ".",
 			})
 		}
 	}
@@ -374,14 +379,16 @@ func (e *budgetedExpr) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) 
 	}
 	if hugeNumber(v) {
 		return cty.DynamicVal, append(diags, &hcl.Diagnostic{
-			Severity: hcl.DiagError, Summary: "Invalid number", Detail: "The result of the expression is infinite or out of range.", Subject: e.Range().Ptr(),
+			Severity: hcl.DiagError, Summary: "Invalid number",
+			Detail: "The result of the expression is infinite or out of range.", Subject: e.Range().Ptr(),
 		})
 	}
 	return v, diags
 }
 
 func (e *budgetedExpr) overBudget(err error) hcl.Diagnostics {
-	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Expression too large", Detail: diag.Sentence(err.Error()), Subject: e.Range().Ptr()}}
+	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Expression too large",
+		Detail: diag.Sentence(err.Error()), Subject: e.Range().Ptr()}}
 }
 
 // chargeValue charges the value of an expression.
@@ -423,7 +430,8 @@ func withBudget(e hclsyntax.Expression) hclsyntax.Expression {
 			e.Args[n-1] = revealedOperand(e.Args[n-1], "The number of arguments", false)
 		}
 	case *hclsyntax.ConditionalExpr:
-		e.Condition, e.TrueResult, e.FalseResult = revealedOperand(withBudget(e.Condition), "A condition", true), chargeOperand(e.TrueResult), chargeOperand(e.FalseResult)
+		e.Condition, e.TrueResult, e.FalseResult = revealedOperand(withBudget(e.Condition), "A condition", true),
+			chargeOperand(e.TrueResult), chargeOperand(e.FalseResult)
 		return chargeValue(e)
 	case *hclsyntax.IndexExpr:
 		e.Collection, e.Key = withBudget(e.Collection), revealedOperand(withBudget(e.Key), "An index", true)
@@ -441,14 +449,16 @@ func withBudget(e hclsyntax.Expression) hclsyntax.Expression {
 	case *hclsyntax.ObjectConsKeyExpr:
 		e.Wrapped = keyOf(e)
 	case *hclsyntax.ForExpr:
-		e.CollExpr, e.KeyExpr = revealedOperand(withBudget(e.CollExpr), "A for expression", false), revealedOperand(chargeStep(e.KeyExpr), "A key", true)
+		e.CollExpr, e.KeyExpr = revealedOperand(withBudget(e.CollExpr), "A for expression", false),
+			revealedOperand(chargeStep(e.KeyExpr), "A key", true)
 		e.ValExpr, e.CondExpr = chargeStep(e.ValExpr), revealedOperand(chargeStep(e.CondExpr), "A condition", true)
 		return chargeValue(e)
 	case *hclsyntax.SplatExpr:
 		e.Source, e.Each = revealedOperand(chargeOperand(e.Source), "A splat", false), withBudget(e.Each)
 		return chargeValue(e)
 	case *hclsyntax.BinaryOpExpr:
-		e.LHS, e.RHS = revealedOperand(chargeOperand(e.LHS), "An operator", true), revealedOperand(chargeOperand(e.RHS), "An operator", true)
+		e.LHS, e.RHS = revealedOperand(chargeOperand(e.LHS), "An operator", true),
+			revealedOperand(chargeOperand(e.RHS), "An operator", true)
 		return chargeValue(e)
 	case *hclsyntax.UnaryOpExpr:
 		e.Val = revealedOperand(withBudget(e.Val), "An operator", true)

@@ -57,7 +57,8 @@ type evaluation struct {
 }
 
 func (ev *evaluation) prepare() {
-	ev.budget = &costBudget{left: maxWork, functions: ev.functions, request: ev.request, namespace: ev.namespace, module: ev.module}
+	ev.budget = &costBudget{left: maxWork, functions: ev.functions, request: ev.request, namespace: ev.namespace,
+		module: ev.module}
 	if !ev.static { // a dry run has no context, so impure functions are unknown in it
 		ev.budget.context = ev.context
 	}
@@ -188,7 +189,8 @@ func (ev *evaluation) eval(n *node) cty.Value {
 		v, diags := n.expr.Value(ev.ctx)
 		if refused := ev.budget.refused; refused != nil {
 			ev.budget.refused = nil
-			ev.diags = append(ev.diags, diag.Errorf(columnField(n.field, n.expr.Range()), SummaryPassOnly, "%s", refused.Error()))
+			ev.diags = append(ev.diags, diag.Errorf(columnField(n.field, n.expr.Range()), SummaryPassOnly, "%s",
+				refused.Error()))
 			return cty.DynamicVal
 		}
 		if len(diags) > 0 {
@@ -198,7 +200,8 @@ func (ev *evaluation) eval(n *node) cty.Value {
 			return cty.DynamicVal
 		}
 		if raw, _ := v.Unmark(); hugeNumber(raw) {
-			ev.diags = append(ev.diags, diag.Errorf(columnField(n.field, n.expr.Range()), "Invalid number", "The result of the expression is infinite or out of range. Correct the expression."))
+			ev.diags = append(ev.diags, diag.Errorf(columnField(n.field, n.expr.Range()), "Invalid number",
+				"The result of the expression is infinite or out of range. Correct the expression."))
 			return cty.DynamicVal
 		}
 		return v
@@ -231,7 +234,8 @@ func (ev *evaluation) object(n *node) cty.Value {
 			continue
 		}
 		if _, twice := vals[name]; twice {
-			ev.diags = append(ev.diags, diag.Errorf(n.field, "Duplicate map key", "Two expressions give the same key. Keys must differ."))
+			ev.diags = append(ev.diags, diag.Errorf(n.field, "Duplicate map key",
+				"Two expressions give the same key. Keys must differ."))
 		}
 		vals[name] = v
 	}
@@ -250,7 +254,8 @@ func (ev *evaluation) key(n *node) (name string, marks cty.ValueMarks, known boo
 	v, err := convert.Convert(v, cty.String)
 	switch {
 	case err != nil || v.IsKnown() && v.IsNull():
-		ev.diags = append(ev.diags, diag.Errorf(n.field, "Invalid map key", "The key must be a string. Correct the expression in it."))
+		ev.diags = append(ev.diags, diag.Errorf(n.field, "Invalid map key",
+			"The key must be a string. Correct the expression in it."))
 		return "", marks, false
 	case !v.IsKnown():
 		return "", marks, false

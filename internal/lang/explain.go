@@ -64,8 +64,8 @@ func traversalError(d *hcl.Diagnostic) string {
 	return ""
 }
 
-// noInstance returns the text for a key that a ResourceSet with spec.forEach lacks. It returns "" if v is another value: the values of an
-// object are not all objects.
+// noInstance returns the text for a key that a ResourceSet with spec.forEach lacks. It returns "" if v is another
+// value: the values of an object are not all objects.
 func noInstance(v, key cty.Value, what string) string {
 	if !key.IsKnown() || key.IsNull() || key.Type() != cty.String || !v.Type().IsObjectType() {
 		return ""
@@ -76,7 +76,8 @@ func noInstance(v, key cty.Value, what string) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("The ResourceSet of %s has no instance [%s].%s", what, keyText(key), diag.DidYouMean(key.AsString(), sortedKeys(instances)))
+	return fmt.Sprintf("The ResourceSet of %s has no instance [%s].%s", what, keyText(key),
+		diag.DidYouMean(key.AsString(), sortedKeys(instances)))
 }
 
 // anything is the text for a value that has no name in the expression.
@@ -129,8 +130,10 @@ func walk(v cty.Value, whole, steps hcl.Traversal, of *costBudget) string {
 				return missing(v, key, what, "")
 			}
 			stored = storedAt(before, of.namespace)
-			if ofObject(before) && v.Type().IsObjectType() && key.Type() == cty.Number { // only a ResourceSet has numbers as keys
-				return fmt.Sprintf("The ResourceSet of %s has no instance [%s]: see its spec.count or spec.forEach.", what, keyText(key))
+			// only a ResourceSet has numbers as keys
+			if ofObject(before) && v.Type().IsObjectType() && key.Type() == cty.Number {
+				return fmt.Sprintf("The ResourceSet of %s has no instance [%s]: see its spec.count or spec.forEach.",
+					what, keyText(key))
 			}
 		}
 		return missing(v, key, what, stored)

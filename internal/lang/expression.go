@@ -35,7 +35,8 @@ type ExpressionOptions struct {
 	Namespace string
 	// Module is the path of the object's own module; empty outside of one. See ConfigOptions.
 	Module string
-	// Settled refuses impure functions (clock and random values), because the result must be the same in each evaluation.
+	// Settled refuses impure functions (clock and random values), because the result must be the same in each
+	// evaluation.
 	Settled bool
 	// Repetition allows count.index, or each.key and each.value, in the template of a ResourceSet.
 	Repetition Repetition
@@ -75,7 +76,8 @@ func (o ExpressionOptions) References(v any, field string) (refs, own []Referenc
 }
 
 func (o ExpressionOptions) parser() *parser {
-	options := ConfigOptions{Functions: o.Functions, Namespace: o.Namespace, Module: o.Module, Settled: o.Settled, Repetition: o.Repetition, self: o.Self != nil, bare: o.Bare, Budget: o.Budget}
+	options := ConfigOptions{Functions: o.Functions, Namespace: o.Namespace, Module: o.Module, Settled: o.Settled,
+		Repetition: o.Repetition, self: o.Self != nil, bare: o.Bare, Budget: o.Budget}
 	if o.Type == cty.Bool {
 		options.reveals = revealAll // the result of a condition is visible
 	}
@@ -134,17 +136,24 @@ func (e *Expression) run(ev *evaluation) (cty.Value, diag.Diagnostics) {
 		return v, ev.diags
 	}
 	if missing, held := HoldsPassOnly(v); held && e.want == cty.Bool {
-		return cty.UnknownVal(e.want), append(ev.diags, diag.Errorf(e.field, SummaryPassOnly, "%s", PassOnlyText("A condition", missing)))
+		return cty.UnknownVal(e.want),
+			append(ev.diags, diag.Errorf(e.field, SummaryPassOnly, "%s", PassOnlyText("A condition", missing)))
 	}
 	if v.IsNull() {
-		return cty.UnknownVal(e.want), append(ev.diags, diag.Errorf(e.field, "Invalid null value", "The result is null, but it must be %s. Correct the expression.", article(e.want.FriendlyName())))
+		return cty.UnknownVal(e.want),
+			append(ev.diags, diag.Errorf(e.field, "Invalid null value",
+				"The result is null, but it must be %s. Correct the expression.", article(e.want.FriendlyName())))
 	}
 	out, err := convert.Convert(v, e.want)
 	if err != nil && e.want == cty.Bool {
-		return cty.UnknownVal(e.want), append(ev.diags, diag.Errorf(e.field, summaryWrongType, "The result must be a bool, so true or false, but it is %s.", article(v.Type().FriendlyName())))
+		return cty.UnknownVal(e.want),
+			append(ev.diags, diag.Errorf(e.field, summaryWrongType,
+				"The result must be a bool, so true or false, but it is %s.", article(v.Type().FriendlyName())))
 	}
 	if err != nil {
-		return cty.UnknownVal(e.want), append(ev.diags, diag.Errorf(e.field, summaryWrongType, "%s.", conversionText("The expression", err, v, e.want, ev.static)))
+		return cty.UnknownVal(e.want),
+			append(ev.diags, diag.Errorf(e.field, summaryWrongType, "%s.",
+				conversionText("The expression", err, v, e.want, ev.static)))
 	}
 	return out, ev.diags
 }

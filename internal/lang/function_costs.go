@@ -145,7 +145,8 @@ func formatCost(args []cty.Value, left int) (int, error) {
 		if a.CanIterateElements() {
 			most = max(most, count(a))
 			for it := a.ElementIterator(); it.Next(); {
-				if _, e := it.Element(); e.Type() == cty.String && e.IsKnown() && !e.IsNull() && hugeText.MatchString(e.AsString()) {
+				if _, e := it.Element(); e.Type() == cty.String && e.IsKnown() && !e.IsNull() &&
+					hugeText.MatchString(e.AsString()) {
 					return 0, errors.New("a number is out of range")
 				}
 			}
@@ -163,8 +164,8 @@ func formatCost(args []cty.Value, left int) (int, error) {
 // unitsPerDecoded is the cost of a decoded value before the function runs: a decoder occupies a few kilobytes for each.
 const unitsPerDecoded = 8
 
-// decodeCost bounds the number of values that a function reads from the text in argument i. Each of separators can end a
-// value; without separators, each character can.
+// decodeCost bounds the number of values that a function reads from the text in argument i. Each of separators can end
+// a value; without separators, each character can.
 func decodeCost(i int, separators string) func([]cty.Value, int) (int, error) {
 	return func(args []cty.Value, _ int) (int, error) {
 		if len(args) <= i {

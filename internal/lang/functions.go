@@ -29,25 +29,38 @@ import (
 // of impure functions (clock and random values) are unknown until the EvaluationContext defines them.
 var builtins = map[string]function.Function{
 	// Numbers.
-	"abs": stdlib.AbsoluteFunc, "ceil": stdlib.CeilFunc, "floor": stdlib.FloorFunc, "log": stdlib.LogFunc, "max": stdlib.MaxFunc,
-	"min": stdlib.MinFunc, "parseint": stdlib.ParseIntFunc, "pow": stdlib.PowFunc, "signum": stdlib.SignumFunc, "sum": sum,
+	"abs": stdlib.AbsoluteFunc, "ceil": stdlib.CeilFunc, "floor": stdlib.FloorFunc, "log": stdlib.LogFunc,
+	"max": stdlib.MaxFunc,
+	"min": stdlib.MinFunc, "parseint": stdlib.ParseIntFunc, "pow": stdlib.PowFunc, "signum": stdlib.SignumFunc,
+	"sum": sum,
 
 	// Strings. The implementation of templatestring depends on the evaluation: see costBudget.function.
-	"chomp": stdlib.ChompFunc, "endswith": stringTest(strings.HasSuffix, nil), "format": stdlib.FormatFunc, "formatlist": stdlib.FormatListFunc,
-	"indent": stdlib.IndentFunc, "join": stdlib.JoinFunc, "lower": stdlib.LowerFunc, "regex": stdlib.RegexFunc, "regexall": stdlib.RegexAllFunc,
-	"replace": replace, "split": stdlib.SplitFunc, "startswith": stringTest(strings.HasPrefix, startsWithPrefix), "strcontains": stringTest(strings.Contains, nil),
-	"strrev": stdlib.ReverseFunc, "substr": stdlib.SubstrFunc, templateString: function.New(&function.Spec{}), "title": stdlib.TitleFunc, "trim": stdlib.TrimFunc,
-	"trimprefix": stdlib.TrimPrefixFunc, "trimspace": stdlib.TrimSpaceFunc, "trimsuffix": stdlib.TrimSuffixFunc, "upper": stdlib.UpperFunc,
+	"chomp": stdlib.ChompFunc, "endswith": stringTest(strings.HasSuffix, nil), "format": stdlib.FormatFunc,
+	"formatlist": stdlib.FormatListFunc,
+	"indent":     stdlib.IndentFunc, "join": stdlib.JoinFunc, "lower": stdlib.LowerFunc, "regex": stdlib.RegexFunc,
+	"regexall": stdlib.RegexAllFunc,
+	"replace":  replace, "split": stdlib.SplitFunc, "startswith": stringTest(strings.HasPrefix, startsWithPrefix),
+	"strcontains": stringTest(strings.Contains, nil),
+	"strrev":      stdlib.ReverseFunc, "substr": stdlib.SubstrFunc, templateString: function.New(&function.Spec{}),
+	"title": stdlib.TitleFunc, "trim": stdlib.TrimFunc,
+	"trimprefix": stdlib.TrimPrefixFunc, "trimspace": stdlib.TrimSpaceFunc, "trimsuffix": stdlib.TrimSuffixFunc,
+	"upper":    stdlib.UpperFunc,
 	"basename": stringFunc(func(s string) (string, error) { return path.Base(s), nil }),
 	"dirname":  stringFunc(func(s string) (string, error) { return path.Dir(s), nil }),
 
 	// Collections.
-	"alltrue": allTrue, "anytrue": anyTrue, "chunklist": stdlib.ChunklistFunc, "coalesce": coalesce, "coalescelist": stdlib.CoalesceListFunc,
-	"compact": stdlib.CompactFunc, "concat": stdlib.ConcatFunc, "contains": stdlib.ContainsFunc, "distinct": stdlib.DistinctFunc,
-	"element": stdlib.ElementFunc, "flatten": stdlib.FlattenFunc, "index": indexOf, "keys": stdlib.KeysFunc, "length": length, "lookup": lookup,
-	"matchkeys": matchKeys, "merge": stdlib.MergeFunc, "one": one, "range": stdlib.RangeFunc, "reverse": stdlib.ReverseListFunc,
-	"setintersection": stdlib.SetIntersectionFunc, "setproduct": stdlib.SetProductFunc, "setsubtract": stdlib.SetSubtractFunc,
-	"setunion": stdlib.SetUnionFunc, "slice": stdlib.SliceFunc, "sort": stdlib.SortFunc, "transpose": transpose, "values": stdlib.ValuesFunc,
+	"alltrue": allTrue, "anytrue": anyTrue, "chunklist": stdlib.ChunklistFunc, "coalesce": coalesce,
+	"coalescelist": stdlib.CoalesceListFunc,
+	"compact":      stdlib.CompactFunc, "concat": stdlib.ConcatFunc, "contains": stdlib.ContainsFunc,
+	"distinct": stdlib.DistinctFunc,
+	"element":  stdlib.ElementFunc, "flatten": stdlib.FlattenFunc, "index": indexOf, "keys": stdlib.KeysFunc,
+	"length": length, "lookup": lookup,
+	"matchkeys": matchKeys, "merge": stdlib.MergeFunc, "one": one, "range": stdlib.RangeFunc,
+	"reverse":         stdlib.ReverseListFunc,
+	"setintersection": stdlib.SetIntersectionFunc, "setproduct": stdlib.SetProductFunc,
+	"setsubtract": stdlib.SetSubtractFunc,
+	"setunion":    stdlib.SetUnionFunc, "slice": stdlib.SliceFunc, "sort": stdlib.SortFunc, "transpose": transpose,
+	"values": stdlib.ValuesFunc,
 	"zipmap": stdlib.ZipmapFunc,
 
 	// Encodings.
@@ -59,9 +72,12 @@ var builtins = map[string]function.Function{
 	"yamldecode": yaml.YAMLDecodeFunc, "yamlencode": yaml.YAMLEncodeFunc,
 
 	// Hashes.
-	"base64sha256": digest(sha256.New, base64.StdEncoding.EncodeToString), "base64sha512": digest(sha512.New, base64.StdEncoding.EncodeToString),
-	"md5": digest(md5.New, hex.EncodeToString), "rsadecrypt": rsaDecrypt, "sha1": digest(sha1.New, hex.EncodeToString),
-	"sha256": digest(sha256.New, hex.EncodeToString), "sha512": digest(sha512.New, hex.EncodeToString), "uuidv5": uuidV5,
+	"base64sha256": digest(sha256.New, base64.StdEncoding.EncodeToString),
+	"base64sha512": digest(sha512.New, base64.StdEncoding.EncodeToString),
+	"md5":          digest(md5.New, hex.EncodeToString), "rsadecrypt": rsaDecrypt,
+	"sha1":   digest(sha1.New, hex.EncodeToString),
+	"sha256": digest(sha256.New, hex.EncodeToString), "sha512": digest(sha512.New, hex.EncodeToString),
+	"uuidv5": uuidV5,
 
 	// Impure functions: clock and random values.
 	bcryptName: function.Unpredictable(bcryptFunc(nil)), planTimestamp: function.Unpredictable(clock(time.Time{})),
@@ -71,12 +87,16 @@ var builtins = map[string]function.Function{
 	"formatdate": stdlib.FormatDateFunc, "timeadd": stdlib.TimeAddFunc, "timecmp": timeCompare,
 
 	// Network addresses.
-	"cidrcontains": cidrContains, "cidrhost": cidrHost, "cidrnetmask": cidrNetmask, "cidrsubnet": cidrSubnet, "cidrsubnets": cidrSubnets,
+	"cidrcontains": cidrContains, "cidrhost": cidrHost, "cidrnetmask": cidrNetmask, "cidrsubnet": cidrSubnet,
+	"cidrsubnets": cidrSubnets,
 
 	// Type conversions and marks.
-	"can": tryfunc.CanFunc, "ephemeralasnull": ephemeralAsNull, "issensitive": isSensitive, "nonsensitive": nonsensitive, "sensitive": sensitive,
-	"tobool": conversion(cty.Bool), "tolist": conversion(cty.List(cty.DynamicPseudoType)), "tomap": conversion(cty.Map(cty.DynamicPseudoType)),
-	"tonumber": conversion(cty.Number), "toset": conversion(cty.Set(cty.DynamicPseudoType)), "tostring": conversion(cty.String), "try": tryfunc.TryFunc,
+	"can": tryfunc.CanFunc, "ephemeralasnull": ephemeralAsNull, "issensitive": isSensitive,
+	"nonsensitive": nonsensitive, "sensitive": sensitive,
+	"tobool": conversion(cty.Bool), "tolist": conversion(cty.List(cty.DynamicPseudoType)),
+	"tomap":    conversion(cty.Map(cty.DynamicPseudoType)),
+	"tonumber": conversion(cty.Number), "toset": conversion(cty.Set(cty.DynamicPseudoType)),
+	"tostring": conversion(cty.String), "try": tryfunc.TryFunc,
 }
 
 func stringFunc(f func(string) (string, error)) function.Function {
@@ -106,7 +126,8 @@ func digest(h func() hash.Hash, encode func([]byte) string) function.Function {
 // the string is known.
 func stringTest(f func(s, part string) bool, early func(prefix, part string) cty.Value) function.Function {
 	return function.New(&function.Spec{
-		Params:       []function.Parameter{{Name: "str", Type: cty.String, AllowUnknown: true}, {Name: "part", Type: cty.String}},
+		Params: []function.Parameter{{Name: "str", Type: cty.String, AllowUnknown: true},
+			{Name: "part", Type: cty.String}},
 		Type:         function.StaticReturnType(cty.Bool),
 		RefineResult: notNull,
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
@@ -174,7 +195,8 @@ var length = function.New(&function.Spec{
 	}},
 	Type: func(args []cty.Value) (cty.Type, error) {
 		ty := args[0].Type()
-		if ty == cty.String || ty == cty.DynamicPseudoType || ty.IsObjectType() || ty.IsTupleType() || ty.IsCollectionType() {
+		if ty == cty.String || ty == cty.DynamicPseudoType || ty.IsObjectType() || ty.IsTupleType() ||
+			ty.IsCollectionType() {
 			return cty.Number, nil
 		}
 		return cty.NilType, errors.New("argument must be a string, a collection type, or a structural type")
@@ -205,7 +227,8 @@ var lookup = function.New(&function.Spec{
 		{Name: "map", Type: cty.DynamicPseudoType, AllowMarked: true},
 		{Name: "key", Type: cty.String, AllowMarked: true},
 	},
-	VarParam: &function.Parameter{Name: "default", Type: cty.DynamicPseudoType, AllowUnknown: true, AllowDynamicType: true, AllowNull: true, AllowMarked: true},
+	VarParam: &function.Parameter{Name: "default", Type: cty.DynamicPseudoType, AllowUnknown: true,
+		AllowDynamicType: true, AllowNull: true, AllowMarked: true},
 	Type: func(args []cty.Value) (cty.Type, error) {
 		if len(args) > 3 {
 			return cty.NilType, fmt.Errorf("lookup takes two or three arguments, got %d", len(args))
@@ -226,7 +249,8 @@ var lookup = function.New(&function.Spec{
 		case ty.IsMapType():
 			if len(args) == 3 {
 				if _, err := convert.Convert(args[2], ty.ElementType()); err != nil {
-					return cty.NilType, function.NewArgErrorf(2, "the default value must have the same type as the map elements")
+					return cty.NilType, function.NewArgErrorf(2,
+						"the default value must have the same type as the map elements")
 				}
 			}
 			return ty.ElementType(), nil
@@ -288,8 +312,9 @@ var indexOf = function.New(&function.Spec{
 
 // replace substitutes a substring, or a regular expression if the substring is enclosed in slashes.
 var replace = function.New(&function.Spec{
-	Params: []function.Parameter{{Name: "str", Type: cty.String}, {Name: "substr", Type: cty.String}, {Name: "replace", Type: cty.String}},
-	Type:   function.StaticReturnType(cty.String), RefineResult: notNull,
+	Params: []function.Parameter{{Name: "str", Type: cty.String}, {Name: "substr", Type: cty.String},
+		{Name: "replace", Type: cty.String}},
+	Type: function.StaticReturnType(cty.String), RefineResult: notNull,
 	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 		s, sub, with := args[0].AsString(), args[1].AsString(), args[2].AsString()
 		if pattern, ok := slashed(sub); ok {
@@ -340,7 +365,8 @@ var sum = function.New(&function.Spec{
 	RefineResult: notNull,
 	Impl: func(args []cty.Value, ty cty.Type) (cty.Value, error) {
 		if t := args[0].Type(); !t.IsListType() && !t.IsSetType() && !t.IsTupleType() {
-			return cty.UnknownVal(ty), function.NewArgErrorf(0, "argument must be list, set, or tuple. Received %s", t.FriendlyName())
+			return cty.UnknownVal(ty), function.NewArgErrorf(0, "argument must be list, set, or tuple. Received %s",
+				t.FriendlyName())
 		}
 		if args[0].LengthInt() == 0 {
 			return cty.UnknownVal(ty), function.NewArgErrorf(0, "cannot sum an empty list")
@@ -350,7 +376,8 @@ var sum = function.New(&function.Spec{
 			_, v := it.Element()
 			v, err := convert.Convert(v, cty.Number)
 			if err != nil || v.IsNull() {
-				return cty.UnknownVal(ty), function.NewArgErrorf(0, "argument must be list, set, or tuple of number values")
+				return cty.UnknownVal(ty), function.NewArgErrorf(0,
+					"argument must be list, set, or tuple of number values")
 			}
 			if hugeNumber(v) {
 				return cty.UnknownVal(ty), function.NewArgErrorf(0, "a number is out of range")
@@ -373,7 +400,8 @@ var one = function.New(&function.Spec{
 		case ty.IsTupleType() && len(ty.TupleElementTypes()) == 1:
 			return ty.TupleElementType(0), nil
 		default:
-			return cty.NilType, function.NewArgErrorf(0, "must be a list, set, or tuple with either zero or one elements")
+			return cty.NilType, function.NewArgErrorf(0,
+				"must be a list, set, or tuple with either zero or one elements")
 		}
 	},
 	Impl: func(args []cty.Value, ty cty.Type) (cty.Value, error) {
@@ -383,7 +411,8 @@ var one = function.New(&function.Spec{
 		case 1:
 			return args[0].AsValueSlice()[0], nil
 		default:
-			return cty.NilVal, function.NewArgErrorf(0, "must be a list, set, or tuple with either zero or one elements")
+			return cty.NilVal, function.NewArgErrorf(0,
+				"must be a list, set, or tuple with either zero or one elements")
 		}
 	},
 })

@@ -18,7 +18,8 @@ import (
 func parsePrefix(s string) (*net.IPNet, error) {
 	_, n, err := net.ParseCIDR(plainOctets(s))
 	if err != nil {
-		return nil, fmt.Errorf("invalid CIDR expression: %q is not an address and a prefix length, such as 10.0.0.0/8", s)
+		return nil, fmt.Errorf("invalid CIDR expression: %q is not an address and a prefix length, such as 10.0.0.0/8",
+			s)
 	}
 	return n, nil
 }
@@ -44,7 +45,8 @@ func plainOctets(s string) string {
 }
 
 // prefixFunction returns a function whose first argument is an address prefix and whose result is a string.
-func prefixFunction(impl func(n *net.IPNet, args []cty.Value) (string, error), more ...function.Parameter) function.Function {
+func prefixFunction(impl func(n *net.IPNet, args []cty.Value) (string, error),
+	more ...function.Parameter) function.Function {
 	return function.New(&function.Spec{
 		Params:       append([]function.Parameter{{Name: "prefix", Type: cty.String}}, more...),
 		Type:         function.StaticReturnType(cty.String),
@@ -124,7 +126,9 @@ var cidrSubnets = function.New(&function.Spec{
 				// Terraform keeps this limit from the time when a network's number had to fit 32 bits.
 				return cty.UnknownVal(ty), function.NewArgErrorf(i+1, "may not extend prefix by more than 32 bits")
 			case start+int(bits.Int64()) > size:
-				return cty.UnknownVal(ty), function.NewArgErrorf(i+1, "would extend prefix to %d bits, which is too long for an address of %d bits", start+int(bits.Int64()), size)
+				return cty.UnknownVal(ty), function.NewArgErrorf(i+1,
+					"would extend prefix to %d bits, which is too long for an address of %d bits",
+					start+int(bits.Int64()), size)
 			}
 			length := start + int(bits.Int64())
 			sub, full := net.IPNet{IP: n.IP, Mask: net.CIDRMask(length, size)}, false
@@ -135,7 +139,8 @@ var cidrSubnets = function.New(&function.Spec{
 				}
 			}
 			if full || !n.Contains(sub.IP) {
-				return cty.UnknownVal(ty), function.NewArgErrorf(i+1, "not enough remaining address space for a subnet with a prefix of %d bits", length)
+				return cty.UnknownVal(ty), function.NewArgErrorf(i+1,
+					"not enough remaining address space for a subnet with a prefix of %d bits", length)
 			}
 			last = &sub
 			out = append(out, cty.StringVal(sub.String()))
@@ -145,25 +150,26 @@ var cidrSubnets = function.New(&function.Spec{
 })
 
 // cidrContains is OpenTofu's cidrcontains: it reports whether a prefix contains an address or another prefix.
-var cidrContains = twoStrings("containing_prefix", "contained_ip_or_prefix", cty.Bool, func(outer, inner string) (cty.Value, error) {
-	n, err := parsePrefix(outer)
-	if err != nil {
-		return cty.NilVal, function.NewArgError(0, err)
-	}
-	first, last := net.IP(nil), net.IP(nil)
-	if addr, err := netip.ParseAddr(plainOctets(inner)); err == nil {
-		first = addr.AsSlice()
-		last = first
-	} else if m, err := parsePrefix(inner); err == nil {
-		first, last = cidr.AddressRange(m)
-	} else {
-		return cty.NilVal, function.NewArgErrorf(1, "neither an IP address nor a prefix in CIDR notation")
-	}
-	if (first.To4() == nil) != (n.IP.To4() == nil) {
-		return cty.NilVal, fmt.Errorf("address family mismatch: %s and %s", outer, inner)
-	}
-	return cty.BoolVal(n.Contains(first) && n.Contains(last)), nil
-})
+var cidrContains = twoStrings("containing_prefix", "contained_ip_or_prefix", cty.Bool,
+	func(outer, inner string) (cty.Value, error) {
+		n, err := parsePrefix(outer)
+		if err != nil {
+			return cty.NilVal, function.NewArgError(0, err)
+		}
+		first, last := net.IP(nil), net.IP(nil)
+		if addr, err := netip.ParseAddr(plainOctets(inner)); err == nil {
+			first = addr.AsSlice()
+			last = first
+		} else if m, err := parsePrefix(inner); err == nil {
+			first, last = cidr.AddressRange(m)
+		} else {
+			return cty.NilVal, function.NewArgErrorf(1, "neither an IP address nor a prefix in CIDR notation")
+		}
+		if (first.To4() == nil) != (n.IP.To4() == nil) {
+			return cty.NilVal, fmt.Errorf("address family mismatch: %s and %s", outer, inner)
+		}
+		return cty.BoolVal(n.Contains(first) && n.Contains(last)), nil
+	})
 
 // whole returns a number as an integer. It fails if the number has a fraction.
 func whole(v cty.Value) (*big.Int, error) {

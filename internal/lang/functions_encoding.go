@@ -36,7 +36,10 @@ func utf8Text(b []byte) (string, error) {
 }
 
 var (
-	base64Encode = stringFunc(func(s string) (string, error) { return base64.StdEncoding.EncodeToString([]byte(s)), nil })
+	base64Encode = stringFunc(func(s string) (string, error) {
+		return base64.StdEncoding.EncodeToString([]byte(s)),
+			nil
+	})
 	base64Decode = stringFunc(func(s string) (string, error) {
 		b, err := decodeBase64(s)
 		if err != nil {
@@ -82,7 +85,8 @@ var (
 		out, err := enc.NewEncoder().Bytes([]byte(s))
 		if err != nil {
 			// The only possible error is a character that the encoding lacks.
-			return cty.NilVal, function.NewArgErrorf(0, "the given string contains characters that cannot be represented in %s", name)
+			return cty.NilVal, function.NewArgErrorf(0,
+				"the given string contains characters that cannot be represented in %s", name)
 		}
 		return cty.StringVal(base64.StdEncoding.EncodeToString(out)), nil
 	})
@@ -97,7 +101,8 @@ var (
 		}
 		out, err := enc.NewDecoder().Bytes(b)
 		if err != nil || bytes.ContainsRune(out, utf8.RuneError) {
-			return cty.NilVal, function.NewArgErrorf(0, "the given string contains symbols that are not defined for %s", name)
+			return cty.NilVal, function.NewArgErrorf(0, "the given string contains symbols that are not defined for %s",
+				name)
 		}
 		return cty.StringVal(string(out)), nil
 	})

@@ -12,8 +12,9 @@ import (
 func conversion(want cty.Type) function.Function {
 	plain := stdlib.MakeToFunc(want)
 	return function.New(&function.Spec{
-		Params: []function.Parameter{{Name: "v", Type: cty.DynamicPseudoType, AllowNull: true, AllowMarked: true, AllowDynamicType: true}},
-		Type:   plain.ReturnTypeForValues,
+		Params: []function.Parameter{{Name: "v", Type: cty.DynamicPseudoType, AllowNull: true, AllowMarked: true,
+			AllowDynamicType: true}},
+		Type: plain.ReturnTypeForValues,
 		Impl: func(args []cty.Value, ty cty.Type) (cty.Value, error) {
 			if v, err := convert.Convert(args[0], ty); err == nil {
 				return v, nil
@@ -27,7 +28,8 @@ func conversion(want cty.Type) function.Function {
 func markFunc(ty func(cty.Value) cty.Type, f func(v cty.Value) cty.Value) function.Function {
 	return function.New(&function.Spec{
 		Params: []function.Parameter{{
-			Name: "value", Type: cty.DynamicPseudoType, AllowUnknown: true, AllowNull: true, AllowMarked: true, AllowDynamicType: true,
+			Name: "value", Type: cty.DynamicPseudoType, AllowUnknown: true, AllowNull: true, AllowMarked: true,
+			AllowDynamicType: true,
 		}},
 		Type: func(args []cty.Value) (cty.Type, error) { return ty(args[0]), nil },
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return f(args[0]), nil },

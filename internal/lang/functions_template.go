@@ -50,7 +50,8 @@ func templateFileFunc(m *costBudget, read function.Function) function.Function {
 		return m.render(template, args[1])
 	}
 	return function.New(&function.Spec{
-		Params: []function.Parameter{{Name: "path", Type: cty.String, AllowMarked: true}, {Name: "vars", Type: cty.DynamicPseudoType, AllowMarked: true}},
+		Params: []function.Parameter{{Name: "path", Type: cty.String, AllowMarked: true},
+			{Name: "vars", Type: cty.DynamicPseudoType, AllowMarked: true}},
 		Type: func(args []cty.Value) (cty.Type, error) {
 			if err := m.mayPass(templateString, args); err != nil {
 				return cty.NilType, err
@@ -83,9 +84,11 @@ func (m *costBudget) render(template, vars cty.Value) (cty.Value, error) {
 		return cty.DynamicVal, function.NewArgErrorf(0, "a template cannot call templatefile")
 	}
 	if calls(p, nonsensitiveName) {
-		return cty.DynamicVal, function.NewArgErrorf(0, "a template cannot call nonsensitive; call it where templatestring is called")
+		return cty.DynamicVal, function.NewArgErrorf(0,
+			"a template cannot call nonsensitive; call it where templatestring is called")
 	}
-	ctx := &hcl.EvalContext{Variables: map[string]cty.Value{}, Functions: make(map[string]function.Function, len(p.calls))}
+	ctx := &hcl.EvalContext{Variables: map[string]cty.Value{},
+		Functions: make(map[string]function.Function, len(p.calls))}
 	if expr == nil {
 		return template.WithMarks(marks, varMarks), nil
 	}
@@ -96,7 +99,8 @@ func (m *costBudget) render(template, vars cty.Value) (cty.Value, error) {
 	}
 	for _, t := range expr.Variables() {
 		if _, ok := ctx.Variables[t.RootName()]; !ok {
-			return cty.DynamicVal, function.NewArgErrorf(1, "vars map does not contain key %q, referenced at %s", t.RootName(), columnField("", t.SourceRange()))
+			return cty.DynamicVal, function.NewArgErrorf(1, "vars map does not contain key %q, referenced at %s",
+				t.RootName(), columnField("", t.SourceRange()))
 		}
 	}
 	ctx.Variables[costBudgetVariable] = cty.CapsuleVal(costBudgetType, m)

@@ -17,8 +17,8 @@ import (
 // functions; in the zero context, these are unknown. Evaluations in equal contexts give equal results, since a worker
 // evaluates a plan's step again after a crash.
 type EvaluationContext struct {
-	// Functions are the callable provider-defined functions, and those that read the files of a module. For a function that is not in the map, the parser's
-	// version applies.
+	// Functions are the callable provider-defined functions, and those that read the files of a module. For a function
+	// that is not in the map, the parser's version applies.
 	Functions Functions
 	// Planned is the time at which the plan was created, the result of plantimestamp(); zero without a plan.
 	Planned time.Time
@@ -32,8 +32,8 @@ type EvaluationContext struct {
 	Hashes map[string]string
 	// Budget bounds the evaluation, in addition to its own limit.
 	Budget *Budget
-	// Module is the path of the module instance whose values the references of the expressions are to; empty for the one in
-	// the parser's options.
+	// Module is the path of the module instance whose values the references of the expressions are to; empty for the
+	// one in the parser's options.
 	Module string
 	// Instance holds the values of count.index, each.key and each.value. Nil leaves them unknown.
 	Instance *Instance
@@ -48,7 +48,8 @@ const (
 )
 
 func isImpure(name string) bool {
-	return slices.Contains([]string{planTimestamp, timestamp, newUUID, bcryptName}, strings.TrimPrefix(name, corePrefix))
+	return slices.Contains([]string{planTimestamp, timestamp, newUUID, bcryptName},
+		strings.TrimPrefix(name, corePrefix))
 }
 
 // Impure reports whether the expressions may give different results although no referenced value has changed.
@@ -108,7 +109,8 @@ func (m *costBudget) nextRandom() [16]byte {
 func (m *costBudget) hash(password string, cost int) (string, error) {
 	call := m.nextCall()
 	kept := []byte(m.context.Hashes[call])
-	if c, err := bcrypt.Cost(kept); err == nil && c == cost && bcrypt.CompareHashAndPassword(kept, []byte(password)) == nil {
+	if c, err := bcrypt.Cost(kept); err == nil && c == cost && bcrypt.CompareHashAndPassword(kept,
+		[]byte(password)) == nil {
 		return string(kept), nil
 	}
 	made, err := bcrypt.GenerateFromPassword([]byte(password), cost)

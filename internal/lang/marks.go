@@ -28,7 +28,8 @@ func markBlock(block *schema.Block, v cty.Value) cty.Value {
 		markAttributes(block.Attributes, vals)
 		for _, nb := range block.Blocks {
 			if inner, ok := vals[nb.TypeName]; ok && schema.HasSensitive(nb.Block) {
-				vals[nb.TypeName] = schema.UpdateElements(nb.Nesting, inner, func(e cty.Value) cty.Value { return markBlock(nb.Block, e) })
+				vals[nb.TypeName] = schema.UpdateElements(nb.Nesting, inner,
+					func(e cty.Value) cty.Value { return markBlock(nb.Block, e) })
 			}
 		}
 	})
@@ -43,7 +44,8 @@ func markAttributes(attrs []*schema.Attribute, vals map[string]cty.Value) {
 			vals[a.Name] = v.Mark(Sensitive)
 		case a.Nested != nil && schema.HasSensitiveAttribute(a.Nested.Attributes):
 			vals[a.Name] = schema.UpdateElements(a.Nested.Nesting, v, func(e cty.Value) cty.Value {
-				return schema.UpdateAttributes(e, func(vals map[string]cty.Value) { markAttributes(a.Nested.Attributes, vals) })
+				return schema.UpdateAttributes(e,
+					func(vals map[string]cty.Value) { markAttributes(a.Nested.Attributes, vals) })
 			})
 		}
 	}
@@ -61,8 +63,8 @@ func WithoutMarks(v cty.Value) cty.Value {
 	return v
 }
 
-// HasMarks reports whether a value has marks at any depth. Most values have none, and for them it is much faster than cty's functions:
-// it notes no paths and copies no values.
+// HasMarks reports whether a value has marks at any depth. Most values have none, and for them it is much faster than
+// cty's functions: it notes no paths and copies no values.
 func HasMarks(v cty.Value) bool {
 	switch {
 	case v == cty.NilVal:

@@ -138,11 +138,13 @@ func (p *parser) moduleAddress(t hcl.Traversal, at string) (a Address, n int, ok
 		a.Mode = ""
 	case a.Named():
 		if a.Name, ok = attribute(t, 1); !ok {
-			p.fail(at, "Invalid reference", "The %q object cannot be accessed directly. Instead, access one of its attributes.", root)
+			p.fail(at, "Invalid reference",
+				"The %q object cannot be accessed directly. Instead, access one of its attributes.", root)
 			return a, 0, false
 		}
 		if names := attributesOf[a.Mode]; names != nil && !slices.Contains(names, a.Name) {
-			p.fail(at, "Invalid \""+root+"\" attribute", "The %q object does not have an attribute named %q. Write %s.", root, a.Name, root+"."+strings.Join(names, " or "+root+"."))
+			p.fail(at, "Invalid \""+root+"\" attribute", "The %q object does not have an attribute named %q. Write %s.",
+				root, a.Name, root+"."+strings.Join(names, " or "+root+"."))
 			return a, 0, false
 		}
 		return a, 2, true
@@ -181,7 +183,8 @@ func (p *parser) resourceAddress(a Address, t hcl.Traversal, n int, at string) (
 	}
 	a.Name, okName = attribute(t, n+1)
 	if !okType || !okName {
-		p.fail(at, "Invalid reference", "A reference to a resource type must be followed by at least one attribute access, specifying the resource name.")
+		p.fail(at, "Invalid reference",
+			"A reference to a resource type must be followed by at least one attribute access, specifying the resource name.")
 		return a, 0, false
 	}
 	if key, ok := keyStep(t, n+2); ok && a.hasInstances() {
@@ -194,7 +197,8 @@ func (p *parser) resourceAddress(a Address, t hcl.Traversal, n int, at string) (
 func (p *parser) callAddress(t hcl.Traversal, at string) (a Address, n int, ok bool) {
 	a = Address{Module: p.opts.Module, Mode: ModeModule}
 	if a.Name, ok = attribute(t, 1); !ok {
-		p.fail(at, "Invalid reference", `The "module" object cannot be accessed directly. Instead, access one of its attributes.`)
+		p.fail(at, "Invalid reference",
+			`The "module" object cannot be accessed directly. Instead, access one of its attributes.`)
 		return a, 0, false
 	}
 	n = 2
@@ -212,11 +216,14 @@ func (p *parser) outputAddress(namespace string, t hcl.Traversal, n int, at stri
 	module, named := step(t, n+1)
 	output, ok := attribute(t, n+2)
 	if !named || !ok {
-		p.fail(at, "Invalid reference", "%q alone is not a reference: %s. For a resource of a Module, add an output to its files.", ModeModule, reservedRoots[string(ModeModule)])
+		p.fail(at, "Invalid reference",
+			"%q alone is not a reference: %s. For a resource of a Module, add an output to its files.", ModeModule,
+			reservedRoots[string(ModeModule)])
 		return a, 0, false
 	}
 	if !validName(module) || strings.Contains(module, ".") {
-		p.fail(at, "Invalid reference", "%q cannot be the name of a Module. A name consists of lower case letters, digits and dashes.", module)
+		p.fail(at, "Invalid reference",
+			"%q cannot be the name of a Module. A name consists of lower case letters, digits and dashes.", module)
 		return a, 0, false
 	}
 	return OutputOf(namespace, module, output), n + 3, true
@@ -292,9 +299,11 @@ func (r Reference) optional() bool {
 func undeclared(r Reference) v1alpha1.Diagnostic {
 	switch r.Mode {
 	case ModeVariable:
-		return diag.Errorf(r.Field, "Reference to undeclared input variable", "An input variable with the name %q has not been declared. This variable can be declared with a variable %q {} block.", r.Name, r.Name)
+		return diag.Errorf(r.Field, "Reference to undeclared input variable",
+			"An input variable with the name %q has not been declared. This variable can be declared with a variable %q {} block.", r.Name, r.Name)
 	case ModeLocal:
-		return diag.Errorf(r.Field, "Reference to undeclared local value", "A local value with the name %q has not been declared.", r.Name)
+		return diag.Errorf(r.Field, "Reference to undeclared local value",
+			"A local value with the name %q has not been declared.", r.Name)
 	default:
 		return diag.Errorf(r.Field, "Reference to undeclared module", "No module call named %q is declared.", r.Name)
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Origin marks a sensitive or ephemeral value with an object that it comes from. The mark propagates through expressions
-// with Sensitive and Ephemeral, and never occurs without one of them. A value that is made of several secrets has the
-// origins of all of them.
+// Origin marks a sensitive or ephemeral value with an object that it comes from. The mark propagates through
+// expressions with Sensitive and Ephemeral, and never occurs without one of them. A value that is made of several
+// secrets has the origins of all of them.
 type Origin struct {
 	// Address always has a namespace, so that it names the same object in every scope.
 	Address Address `json:"address"`
@@ -86,8 +86,8 @@ func OriginsIn(marks cty.ValueMarks) []Origin {
 	return slices.SortedFunc(maps.Keys(found), Origin.Compare)
 }
 
-// RecordedMarks returns the marks that a state or a planned value keeps: Sensitive and its origins. It returns nil if the
-// marks have no Sensitive.
+// RecordedMarks returns the marks that a state or a planned value keeps: Sensitive and its origins. It returns nil if
+// the marks have no Sensitive.
 func RecordedMarks(marks cty.ValueMarks) cty.ValueMarks {
 	if _, secret := marks[Sensitive]; !secret {
 		return nil

@@ -87,8 +87,8 @@ func (m *costBudget) refuse(what, missing string) error {
 	return m.refused
 }
 
-// revealedExpr is an operand whose value affects something visible. Its evaluation fails if the value may only be passed
-// on.
+// revealedExpr is an operand whose value affects something visible. Its evaluation fails if the value may only be
+// passed on.
 type revealedExpr struct {
 	hclsyntax.Expression
 	what string
@@ -105,7 +105,9 @@ func (e *revealedExpr) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) 
 	}
 	if missing, no := held(v); no {
 		err := costBudgetOf(ctx).refuse(e.what, missing)
-		return cty.DynamicVal, append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: SummaryPassOnly, Detail: err.Error(), Subject: e.Range().Ptr()})
+		return cty.DynamicVal, append(diags,
+			&hcl.Diagnostic{Severity: hcl.DiagError, Summary: SummaryPassOnly, Detail: err.Error(),
+				Subject: e.Range().Ptr()})
 	}
 	return v, diags
 }
@@ -117,21 +119,25 @@ func revealedOperand(e hclsyntax.Expression, what string, whole bool) hclsyntax.
 	case nil, *hclsyntax.LiteralValueExpr:
 		return e
 	}
-	return &revealedExpr{Expression: &hclsyntax.ParenthesesExpr{Expression: e, SrcRange: e.Range()}, what: what, whole: whole}
+	return &revealedExpr{Expression: &hclsyntax.ParenthesesExpr{Expression: e, SrcRange: e.Range()}, what: what,
+		whole: whole}
 }
 
 // embedding maps functions that embed whole arguments in their result and never fail because of a sensitive text. The
 // number is the index of the first argument that may be passed on.
 var embedding = map[string]int{
-	"base64encode": 0, "base64gzip": 0, "base64sha256": 0, "base64sha512": 0, "chomp": 0, "ephemeralasnull": 0, "format": 1, "indent": 1,
-	"issensitive": 0, "join": 0, "jsonencode": 0, "md5": 0, "sensitive": 0, "sha1": 0, "sha256": 0, "sha512": 0, "tostring": 0, "trimspace": 0,
+	"base64encode": 0, "base64gzip": 0, "base64sha256": 0, "base64sha512": 0, "chomp": 0, "ephemeralasnull": 0,
+	"format": 1, "indent": 1,
+	"issensitive": 0, "join": 0, "jsonencode": 0, "md5": 0, "sensitive": 0, "sha1": 0, "sha256": 0, "sha512": 0,
+	"tostring": 0, "trimspace": 0,
 	"urlencode": 0, "yamlencode": 0,
 }
 
 // structural lists functions that use the structure of a collection but not its elements, so that the elements may be
 // passed on.
 var structural = []string{
-	"concat", "element", "keys", "length", "lookup", "merge", "reverse", "slice", "tolist", "tomap", templateString, "values",
+	"concat", "element", "keys", "length", "lookup", "merge", "reverse", "slice", "tolist", "tomap", templateString,
+	"values",
 }
 
 // wholeVerbs matches formats that print whole arguments. A verb with a precision would cut out a part.
@@ -140,7 +146,8 @@ var wholeVerbs = regexp.MustCompile(`^(?:[^%]|%%|%(?:\[\d+\])?(?:[svq]|#v))*$`)
 // printsWholeArguments reports whether a format prints whole arguments only.
 func printsWholeArguments(format cty.Value) bool {
 	format, _ = format.Unmark()
-	return format.Type() == cty.String && format.IsKnown() && !format.IsNull() && wholeVerbs.MatchString(format.AsString())
+	return format.Type() == cty.String && format.IsKnown() && !format.IsNull() &&
+		wholeVerbs.MatchString(format.AsString())
 }
 
 // mayPass refuses a call with arguments that may only be passed on, unless the function just passes them on.
@@ -165,8 +172,8 @@ func (m *costBudget) mayPass(name string, args []cty.Value) error {
 	return nil
 }
 
-// keepPassOnlyMarks adds the marks of all referenced values to the result of try or can: the failure of an argument may reveal
-// something of a value that may only be passed on.
+// keepPassOnlyMarks adds the marks of all referenced values to the result of try or can: the failure of an argument may
+// reveal something of a value that may only be passed on.
 func keepPassOnlyMarks(f function.Function) function.Function {
 	return function.New(&function.Spec{
 		Params: f.Params(), VarParam: f.VarParam(),

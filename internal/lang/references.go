@@ -31,8 +31,8 @@ type Reference struct {
 	steps hcl.Traversal
 	// reveals describes how the expression reveals the value.
 	reveals reveal
-	// key is the expression of the key of an instance, as in sim_network.n[count.index].id; nil if the reference has none,
-	// or if the key is written out and so a part of the address. after are the steps after the key.
+	// key is the expression of the key of an instance, as in sim_network.n[count.index].id; nil if the reference has
+	// none, or if the key is written out and so a part of the address. after are the steps after the key.
 	key   hclsyntax.Expression
 	after hcl.Traversal
 }
@@ -84,9 +84,11 @@ func (p *parser) reference(t hcl.Traversal, field string, reveals reveal, key in
 		return
 	}
 	attr, _ := step(t, n)
-	r := Reference{Address: a.In(p.opts.Namespace), written: a, Attribute: attr, steps: t[n:], Field: at, reveals: reveals}
+	r := Reference{Address: a.In(p.opts.Namespace), written: a, Attribute: attr, steps: t[n:], Field: at,
+		reveals: reveals}
 	r.explicit = p.opts.Module != "" && t.RootName() == rootResource
-	if key.expr != nil && (a.isValue() || n == len(t) && (a.hasInstances() || a.Mode == ModeModule) && !v1alpha1.IsInstanceName(a.Name)) {
+	if key.expr != nil && (a.isValue() || n == len(t) && (a.hasInstances() || a.Mode == ModeModule) &&
+		!v1alpha1.IsInstanceName(a.Name)) {
 		r.key, r.after = key.expr, key.after
 	}
 	p.refs = append(p.refs, r)
@@ -101,14 +103,16 @@ func (p *parser) address(t hcl.Traversal, at string) (a Address, n int, ok bool)
 	if root == rootNamespace {
 		ns, ok := step(t, 1)
 		if ok && !validNamespace(ns) {
-			p.fail(at, "Invalid reference", "%q cannot be the name of a namespace. A name consists of lower case letters, digits and dashes.", ns)
+			p.fail(at, "Invalid reference",
+				"%q cannot be the name of a namespace. A name consists of lower case letters, digits and dashes.", ns)
 			return Address{}, 0, false
 		}
 		if root, n = "", 2; ok {
 			root, ok = step(t, n)
 		}
 		if !ok {
-			p.fail(at, "Invalid reference", "%q alone is not a reference: %s.", rootNamespace, reservedRoots[rootNamespace])
+			p.fail(at, "Invalid reference", "%q alone is not a reference: %s.", rootNamespace,
+				reservedRoots[rootNamespace])
 			return Address{}, 0, false
 		}
 		if slices.Contains([]string{rootCount, rootEach, rootSelf, rootNamespace}, root) {
@@ -125,7 +129,8 @@ func (p *parser) address(t hcl.Traversal, at string) (a Address, n int, ok bool)
 		a.Mode = m
 		var ok bool
 		if root, ok = step(t, n); !ok {
-			p.fail(at, "Invalid reference", "%q alone is not a reference: %s. For literal text, write $${%s}.", m, reservedRoots[string(m)], m)
+			p.fail(at, "Invalid reference", "%q alone is not a reference: %s. For literal text, write $${%s}.", m,
+				reservedRoots[string(m)], m)
 			return Address{}, 0, false
 		}
 	default:
@@ -140,12 +145,15 @@ func (p *parser) address(t hcl.Traversal, at string) (a Address, n int, ok bool)
 	}
 	name, ok := step(t, n+1)
 	if !ok {
-		p.fail(at, "Invalid reference", "%q must be followed by the name of %s, written out, as in ${%s}; a name with dots goes into brackets, as in ${%s}. For literal text, write $${%s}.",
+		p.fail(at, "Invalid reference",
+			"%q must be followed by the name of %s, written out, as in ${%s}; a name with dots goes into brackets, as in ${%s}. For literal text, write $${%s}.",
 			root, nounOf(a.Mode, root), example(a, root, ".main"), example(a, root, `["my.name"]`), root)
 		return Address{}, 0, false
 	}
 	if !validName(name) {
-		p.fail(at, "Invalid reference", "%q cannot be the name of %s. A name consists of lower case letters, digits, dashes and dots.", name, nounOf(a.Mode, root))
+		p.fail(at, "Invalid reference",
+			"%q cannot be the name of %s. A name consists of lower case letters, digits, dashes and dots.", name,
+			nounOf(a.Mode, root))
 		return Address{}, 0, false
 	}
 	a.Type, a.Name = root, name
@@ -217,7 +225,8 @@ type Catalog struct {
 	Block func(Address) *schema.Block
 	// Exists reports whether the object exists, or the ResourceSet whose template has the address.
 	Exists func(Address) bool
-	// Repeats returns how the ResourceSet repeats its template that has the address; "" for other objects. It may be nil.
+	// Repeats returns how the ResourceSet repeats its template that has the address; "" for other objects. It may be
+	// nil.
 	Repeats func(Address) Repetition
 	// Types lists the known types of a mode; "" means managed. Names lists the objects of the address's mode and type
 	// in the referring object's namespace. Both may be nil; they only serve to suggest similar names.
@@ -305,7 +314,8 @@ func MissingType(r Reference, types func(v1alpha1.Mode) []string) v1alpha1.Diagn
 	if hint == "" {
 		hint = " Install the provider that has it, or correct the name."
 	}
-	return diag.Errorf(r.Field, fmt.Sprintf("Reference to an unknown %s type", what), "There is no %s type %q.%s", what, r.Type, hint)
+	return diag.Errorf(r.Field, fmt.Sprintf("Reference to an unknown %s type", what), "There is no %s type %q.%s", what,
+		r.Type, hint)
 }
 
 func missingObject(r Reference, names []string) v1alpha1.Diagnostic {
@@ -320,7 +330,8 @@ func missingObject(r Reference, names []string) v1alpha1.Diagnostic {
 		where = fmt.Sprintf("the namespace %q", r.Namespace)
 	}
 	return diag.Errorf(r.Field, "Reference to a missing resource",
-		"There is no %s named %q in %s.%s Create it, or correct the reference to %s.", r.Kind(), r.Name, where, near, r.written.Expression())
+		"There is no %s named %q in %s.%s Create it, or correct the reference to %s.", r.Kind(), r.Name, where, near,
+		r.written.Expression())
 }
 
 // missingAttribute follows the steps of a reference into the schema. It stops without a problem where the schema does
@@ -329,7 +340,8 @@ func missingAttribute(r Reference, block *schema.Block) (v1alpha1.Diagnostic, bo
 	ty, what := block.ImpliedType(), article(r.Kind())
 	for i, s := range r.steps {
 		name, named := step(r.steps, i)
-		if attr, ok := s.(hcl.TraverseAttr); ok && !ty.IsObjectType() && !ty.IsMapType() && ty != cty.DynamicPseudoType {
+		if attr, ok := s.(hcl.TraverseAttr); ok && !ty.IsObjectType() && !ty.IsMapType() &&
+			ty != cty.DynamicPseudoType {
 			return wrongStep(r, what, ty, attr), true
 		}
 		switch {
@@ -348,7 +360,8 @@ func missingAttribute(r Reference, block *schema.Block) (v1alpha1.Diagnostic, bo
 					noun = "key"
 					what = fmt.Sprintf("The %s %q", r.Kind(), r.Name)
 				}
-				return diag.Errorf(r.Field, "Reference to a missing attribute", "%s has no %s %q.%s", sentenceStart(what), noun, name, hint), true
+				return diag.Errorf(r.Field, "Reference to a missing attribute", "%s has no %s %q.%s",
+					sentenceStart(what), noun, name, hint), true
 			}
 			ty, what = ty.AttributeType(name), fmt.Sprintf("the attribute %q", name)
 		case ty.IsMapType(), ty.IsListType() && isIndex(s):
@@ -369,7 +382,8 @@ func wrongStep(r Reference, what string, ty cty.Type, s hcl.TraverseAttr) v1alph
 	case ty.IsSetType():
 		hint = fmt.Sprintf(" Write [*].%s for all elements, or one(...) for the only element.", s.Name)
 	}
-	return diag.Errorf(r.Field, "Unsupported attribute", "%s is %s, which has no attribute %q.%s", sentenceStart(what), article(ty.FriendlyName()), s.Name, hint)
+	return diag.Errorf(r.Field, "Unsupported attribute", "%s is %s, which has no attribute %q.%s", sentenceStart(what),
+		article(ty.FriendlyName()), s.Name, hint)
 }
 
 func isIndex(s hcl.Traverser) bool { _, ok := s.(hcl.TraverseIndex); return ok }

@@ -52,8 +52,10 @@ func (p *parser) repetition(t hcl.Traversal, at string) bool {
 	case p.opts.Repetition == "":
 		p.fail(at, "Unsupported reference", "%q cannot be used here: %s.", root, reservedRoots[root])
 	case p.opts.Repetition != wanted:
-		p.fail(at, "Unsupported reference", "%q cannot be used here: the ResourceSet has spec.%s. Write %s.", root, p.opts.Repetition,
-			map[Repetition]string{RepeatCount: "count.index", RepeatForEach: "each.key or each.value"}[p.opts.Repetition])
+		p.fail(at, "Unsupported reference", "%q cannot be used here: the ResourceSet has spec.%s. Write %s.", root,
+			p.opts.Repetition,
+			map[Repetition]string{RepeatCount: "count.index",
+				RepeatForEach: "each.key or each.value"}[p.opts.Repetition])
 	case !slices.Contains(attributes, name):
 		p.fail(at, "Unsupported attribute", "%q has no attribute %q. Write %s.", root, name,
 			map[string]string{rootCount: "count.index", rootEach: "each.key or each.value"}[root])
@@ -87,8 +89,8 @@ func (i *Instance) add(vars map[string]cty.Value) {
 	vars[rootCount] = cty.ObjectVal(map[string]cty.Value{"index": cty.NumberIntVal(int64(i.Key.Index))})
 }
 
-// instanceValue returns the value of an instance. It returns false if there is none, so that HCL reports the missing key
-// in its own way, and try() can handle it.
+// instanceValue returns the value of an instance. It returns false if there is none, so that HCL reports the missing
+// key in its own way, and try() can handle it.
 func (ev *evaluation) instanceValue(r Reference) (cty.Value, bool) {
 	if ev.static {
 		return ev.value(r), r.Named() || ev.catalog == nil || !ev.catalog.lacksInstance(r.Address)
@@ -171,7 +173,8 @@ func (p *program) instanceReferences(i *Instance) []Reference {
 	if !slices.ContainsFunc(p.refs, func(r Reference) bool { return r.key != nil }) {
 		return p.refs
 	}
-	ctx := &hcl.EvalContext{Variables: map[string]cty.Value{}, Functions: make(map[string]function.Function, len(p.calls))}
+	ctx := &hcl.EvalContext{Variables: map[string]cty.Value{},
+		Functions: make(map[string]function.Function, len(p.calls))}
 	i.add(ctx.Variables)
 	budget := &costBudget{left: maxWork, functions: p.functions, request: p.request}
 	defer budget.end()
@@ -245,7 +248,8 @@ func MissingInstance(r Reference, in Catalog) (d v1alpha1.Diagnostic, ok bool) {
 	case key.Named && repeats == RepeatCount:
 		hint = fmt.Sprintf(" Its keys are numbers, as in %s.", set.Instance(v1alpha1.InstanceKey{}).Expression())
 	case !key.Named && repeats == RepeatForEach:
-		hint = fmt.Sprintf(" Its keys are strings, as in %s.", set.Instance(v1alpha1.InstanceKey{Named: true, Name: key.Text()}).Expression())
+		hint = fmt.Sprintf(" Its keys are strings, as in %s.",
+			set.Instance(v1alpha1.InstanceKey{Named: true, Name: key.Text()}).Expression())
 	}
 	return diag.Errorf(r.Field, "Invalid index", "The ResourceSet of %s has no instance %s.%s", set, key, hint), true
 }
@@ -269,7 +273,8 @@ func (in Catalog) instanceProblem(r Reference) (v1alpha1.Diagnostic, bool) {
 		if hclsyntax.ValidIdentifier(key.Name) {
 			remedy = fmt.Sprintf("For the attribute, write %s.%s.", set.Expression(), key.Name)
 		}
-		return diag.Errorf(r.Field, "Unexpected resource instance key", "%s is no ResourceSet, so a reference to it must not have a key. %s", set, remedy), true
+		return diag.Errorf(r.Field, "Unexpected resource instance key",
+			"%s is no ResourceSet, so a reference to it must not have a key. %s", set, remedy), true
 	case !keyed && repeats == RepeatCount && attribute != "":
 		return diag.Errorf(r.Field, "Missing resource instance key",
 			"%s is a ResourceSet with spec.count, so an attribute needs the index of an instance: %s[0].%s, %s[count.index].%s in the template of another set, or %s[*].%s for all.",

@@ -46,8 +46,8 @@ func (r Reference) RevealsSensitive(block *schema.Block) bool {
 	return r.Unmarked() || r.reveals&(revealValue|revealAll) != 0 && at || r.reveals&revealAll != 0 && within
 }
 
-// Unmarked reports whether the expression removes the mark of a sensitive value, because the reference is within a call of
-// nonsensitive().
+// Unmarked reports whether the expression removes the mark of a sensitive value, because the reference is within a call
+// of nonsensitive().
 func (r Reference) Unmarked() bool { return r.reveals&revealUnmarked != 0 }
 
 // HoldsSensitive reports whether the schema marks the referenced value, or a value within it, as sensitive.
@@ -81,7 +81,8 @@ func sensitiveAt(b *schema.Block, steps hcl.Traversal) (at, within bool) {
 	return false, schema.HasSensitive(&schema.Block{Attributes: attrs, Blocks: blocks})
 }
 
-// revealed maps the source range of each traversal of an expression to how the expression reveals the traversal's value.
+// revealed maps the source range of each traversal of an expression to how the expression reveals the traversal's
+// value.
 type revealed map[hcl.Range]reveal
 
 // expression adds the traversals of an expression whose value is revealed as in how. variables maps each variable of an
@@ -159,7 +160,8 @@ func (m revealed) loop(e *hclsyntax.ForExpr, how reveal, variables map[string]ra
 // object adds the traversals of an object constructor.
 func (m revealed) object(e *hclsyntax.ObjectConsExpr, how reveal, variables map[string]ranges) {
 	for _, item := range e.Items {
-		if key, ok := item.KeyExpr.(*hclsyntax.ObjectConsKeyExpr); ok && key.ForceNonLiteral || hcl.ExprAsKeyword(item.KeyExpr) == "" {
+		if key, ok := item.KeyExpr.(*hclsyntax.ObjectConsKeyExpr); ok && key.ForceNonLiteral ||
+			hcl.ExprAsKeyword(item.KeyExpr) == "" {
 			m.expression(item.KeyExpr, how|revealAll, variables)
 		}
 		m.expression(item.ValueExpr, how.ofElements(), variables)

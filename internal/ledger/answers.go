@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// This file stores the answers of providers to a speculative plan, for the plan of the same objects after they were recorded.
-// The row of a change has no index, because the changes of both plans may have different ones.
+// This file stores the answers of providers to a speculative plan, for the plan of the same objects after they were
+// recorded. The row of a change has no index, because the changes of both plans may have different ones.
 
 func answersPrefix(plan types.UID) string { return "answers/" + string(plan) + "/" }
 
@@ -21,8 +21,8 @@ func answersKey(plan types.UID, c *Change) string {
 	return answersPrefix(plan) + hex.EncodeToString(sum[:16])
 }
 
-// answersWrites returns the write of the Answers of a change. It returns none for answers that exceed the limit: these are asked
-// again.
+// answersWrites returns the write of the Answers of a change. It returns none for answers that exceed the limit: these
+// are asked again.
 func (l *Ledger) answersWrites(plan types.UID, c *Change) []Write {
 	value, _ := json.Marshal(c.Answers) // encoding strings and bytes cannot fail
 	if len(c.Answers) == 0 || l.check("", len(value)) != nil {
@@ -31,8 +31,8 @@ func (l *Ledger) answersWrites(plan types.UID, c *Change) []Write {
 	return []Write{{Key: answersKey(plan, c), Value: value, Revision: AnyRevision}}
 }
 
-// LoadAnswers sets the Answers of a change to those of the change with the same address of another plan. That plan may have
-// none.
+// LoadAnswers sets the Answers of a change to those of the change with the same address of another plan. That plan may
+// have none.
 func (l *Ledger) LoadAnswers(ctx context.Context, plan types.UID, c *Change) error {
 	value, _, err := l.kv.Get(ctx, answersKey(plan, c))
 	if errors.Is(err, ErrNotFound) {

@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// This file stores with what a plan applied an instance of a set that was destroyed since. A set without instances would otherwise not
-// know what a plan has applied of its template.
+// This file stores with what a plan applied an instance of a set that was destroyed since. A set without instances
+// would otherwise not know what a plan has applied of its template.
 
-// appliedKey returns the key for the set with an instance, or for the block of a Module. With another type or name in its template, a set
-// has another key.
+// appliedKey returns the key for the set with an instance, or for the block of a Module. With another type or name in
+// its template, a set has another key.
 func appliedKey(of v1alpha1.ObjectReference) string {
 	template, _, _ := v1alpha1.ParseInstanceName(of.Name)
 	sum := sha256.Sum256([]byte(of.APIVersion + "/" + of.Kind + "/" + template))
@@ -28,14 +28,15 @@ func appliedPrefix(namespace string, set types.UID) string {
 	return "applied/" + namespace + "/" + string(set) + "/"
 }
 
-// AppliedVersions returns the versions of the dependencies that KeepApplied stored last for an instance of the same set; nil if there are
-// none.
+// AppliedVersions returns the versions of the dependencies that KeepApplied stored last for an instance of the same
+// set; nil if there are none.
 func (l *Ledger) AppliedVersions(ctx context.Context, of v1alpha1.ObjectReference) (map[string]string, error) {
 	versions, _, err := l.appliedVersions(ctx, of)
 	return versions, err
 }
 
-func (l *Ledger) appliedVersions(ctx context.Context, of v1alpha1.ObjectReference) (versions map[string]string, revision int64, err error) {
+func (l *Ledger) appliedVersions(ctx context.Context,
+	of v1alpha1.ObjectReference) (versions map[string]string, revision int64, err error) {
 	value, revision, err := l.kv.Get(ctx, appliedKey(of))
 	if err == nil {
 		err = unmarshal(value, &versions)
@@ -46,13 +47,14 @@ func (l *Ledger) appliedVersions(ctx context.Context, of v1alpha1.ObjectReferenc
 	return versions, revision, nil
 }
 
-// AppliedLast reports whether a plan applied the last change of an instance, so that its DependencyVersions were applied with it.
+// AppliedLast reports whether a plan applied the last change of an instance, so that its DependencyVersions were
+// applied with it.
 func (i *Instance) AppliedLast() bool {
 	return i.Object.Generation != 0 && len(i.Contributors) == 0
 }
 
-// KeepApplied stores the versions of the dependencies of an instance of a set that is about to be forgotten. It stores nothing for other
-// objects, nor for an instance whose last change no plan applied.
+// KeepApplied stores the versions of the dependencies of an instance of a set that is about to be forgotten. It stores
+// nothing for other objects, nor for an instance whose last change no plan applied.
 func (l *Ledger) KeepApplied(ctx context.Context, i *Instance) error {
 	if i.Object.Set == "" || !i.AppliedLast() {
 		return nil

@@ -10,8 +10,8 @@ import (
 // authoritiesKey is the storage key of the certificate authorities of all servers on the database.
 const authoritiesKey = "keys/authorities"
 
-// Authorities returns the certificate authorities of all servers on the database. If there are none, or with replace, it
-// stores own, which are those of this server, and returns them.
+// Authorities returns the certificate authorities of all servers on the database. If there are none, or with replace,
+// it stores own, which are those of this server, and returns them.
 func (l *Ledger) Authorities(ctx context.Context, own []byte, replace bool) ([]byte, error) {
 	for {
 		stored, revision, err := l.kv.Get(ctx, authoritiesKey)

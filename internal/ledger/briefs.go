@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// This file stores the briefs of the changes of a plan, in pages. A reader of the briefs does not decode the changes, whose
-// values are most of a plan. Publishing a plan writes the pages, and then their end.
+// This file stores the briefs of the changes of a plan, in pages. A reader of the briefs does not decode the changes,
+// whose values are most of a plan. Publishing a plan writes the pages, and then their end.
 
 const (
 	// briefPages is the number of pages that Briefs reads at once.
@@ -47,8 +47,8 @@ func decodeBriefsEnd(row []byte) (BriefsEnd, error) {
 	return BriefsEnd{digest, changes}, err
 }
 
-// SaveBriefs writes a page of briefs as JSON, and after the last page also the end; it is nil for the others. It replaces what an
-// earlier attempt wrote.
+// SaveBriefs writes a page of briefs as JSON, and after the last page also the end; it is nil for the others. It
+// replaces what an earlier attempt wrote.
 func (l *Ledger) SaveBriefs(ctx context.Context, plan types.UID, page int, briefs any, end *BriefsEnd) error {
 	value, err := json.Marshal(briefs)
 	if err != nil {
@@ -71,9 +71,10 @@ func (l *Ledger) SaveBriefs(ctx context.Context, plan types.UID, page int, brief
 	return nil
 }
 
-// Briefs calls begin with the end of the briefs of a plan, and then add with their pages, some at once. It calls neither, and
-// returns false, if the plan has no briefs, because it is not published.
-func (l *Ledger) Briefs(ctx context.Context, plan types.UID, begin func(BriefsEnd), add func(pages [][]byte) error) (bool, error) {
+// Briefs calls begin with the end of the briefs of a plan, and then add with their pages, some at once. It calls
+// neither, and returns false, if the plan has no briefs, because it is not published.
+func (l *Ledger) Briefs(ctx context.Context, plan types.UID, begin func(BriefsEnd),
+	add func(pages [][]byte) error) (bool, error) {
 	last := briefKey(plan, briefEnd)
 	row, _, err := l.kv.Get(ctx, last)
 	if errors.Is(err, ErrNotFound) {
@@ -134,7 +135,8 @@ func (l *Ledger) Progress(ctx context.Context, plan types.UID) iter.Seq2[ChangeP
 				yield(ChangeProgress{}, fmt.Errorf("read progress of plan: %w", err))
 				return
 			}
-			moved := ChangeProgress{Index: indexOf(row.Key), State: p.State, HalfDone: p.HalfDone, Left: p.Left, Held: p.Held, StaleReason: p.StaleReason, Message: p.Message,
+			moved := ChangeProgress{Index: indexOf(row.Key), State: p.State, HalfDone: p.HalfDone, Left: p.Left,
+				Held: p.Held, StaleReason: p.StaleReason, Message: p.Message,
 				Diagnosed: len(p.Diagnostics) > 0, StartedAt: p.StartedAt, FinishedAt: p.FinishedAt}
 			if !yield(moved, nil) {
 				return

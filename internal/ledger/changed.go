@@ -16,9 +16,10 @@ type ChangedInstance struct {
 	Instance  *Instance
 }
 
-// InstancesSince returns the last changes of the records of all namespaces that changed after a revision. It returns the
-// revision for the next call, and whether there are more changes. It returns errors as KV's Since does.
-func (l *Ledger) InstancesSince(ctx context.Context, revision int64, limit int) (changes []ChangedInstance, current int64, more bool, err error) {
+// InstancesSince returns the last changes of the records of all namespaces that changed after a revision. It returns
+// the revision for the next call, and whether there are more changes. It returns errors as KV's Since does.
+func (l *Ledger) InstancesSince(ctx context.Context, revision int64,
+	limit int) (changes []ChangedInstance, current int64, more bool, err error) {
 	const prefix = "instances/"
 	page, current, err := l.kv.Since(ctx, prefix, revision, limit)
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 
 // This file stores the changes of plans. The row of a change holds its planned part and its progress, separated by a
 // newline. The apply writes the progress to a second row, which then replaces the progress in the first row. So it does
-// not write the values before and after again. The second rows have a prefix of their own, so that a reader of them alone
-// skips the others.
+// not write the values before and after again. The second rows have a prefix of their own, so that a reader of them
+// alone skips the others.
 
 const (
 	// minDecoded is the minimum number of rows that are decoded in parallel to others.
@@ -54,7 +54,8 @@ type progress struct {
 }
 
 func (c *Change) progress() progress {
-	return progress{c.State, c.HalfDone, c.MayExist, c.Left, c.Held, c.StaleReason, c.Message, c.Diagnostics, c.Unevaluated, c.StartedAt, c.FinishedAt, c.Hashes}
+	return progress{c.State, c.HalfDone, c.MayExist, c.Left, c.Held, c.StaleReason, c.Message, c.Diagnostics,
+		c.Unevaluated, c.StartedAt, c.FinishedAt, c.Hashes}
 }
 
 func (c *Change) setProgress(p progress) {
@@ -133,7 +134,8 @@ func decodeChanges(rows, moved []Entry) ([]*Change, error) {
 		return nil, err
 	}
 	for _, row := range moved {
-		at, found := slices.BinarySearchFunc(out, indexOf(row.Key), func(c *Change, i int32) int { return cmp.Compare(c.Index, i) })
+		at, found := slices.BinarySearchFunc(out, indexOf(row.Key),
+			func(c *Change, i int32) int { return cmp.Compare(c.Index, i) })
 		if !found {
 			continue
 		}
@@ -188,9 +190,10 @@ func (l *Ledger) ChangesPage(ctx context.Context, plan types.UID, from int32, n 
 	return page, nil
 }
 
-// changesPage returns up to n changes of a plan in order, beginning with the index from. It also returns whether more may
-// follow.
-func (l *Ledger) changesPage(ctx context.Context, plan types.UID, from int32, n int) (page []*Change, more bool, err error) {
+// changesPage returns up to n changes of a plan in order, beginning with the index from. It also returns whether more
+// may follow.
+func (l *Ledger) changesPage(ctx context.Context, plan types.UID, from int32,
+	n int) (page []*Change, more bool, err error) {
 	rows, err := l.rowsFrom(ctx, planPrefix(plan), from, n)
 	if err != nil || len(rows) == 0 {
 		return nil, false, err
@@ -262,7 +265,8 @@ func (l *Ledger) AddChanges(ctx context.Context, plan types.UID, changes []*Chan
 	return nil
 }
 
-// putChanges writes changes in one transaction, or each on its own if one conflicts with what an earlier attempt stored.
+// putChanges writes changes in one transaction, or each on its own if one conflicts with what an earlier attempt
+// stored.
 func (l *Ledger) putChanges(ctx context.Context, plan types.UID, changes []*Change, encoded []encodedChange) error {
 	var writes []Write
 	for i, c := range changes {
@@ -290,10 +294,12 @@ func (l *Ledger) putChanges(ctx context.Context, plan types.UID, changes []*Chan
 func (c *Change) writes(plan types.UID, e encodedChange) []Write {
 	key := changeKey(plan, c.Index)
 	if c.revision != 0 && c.planned == maphash.Bytes(planHash, e.planned) {
-		return []Write{{Op: OpCheck, Key: key, Revision: c.revision}, {Key: progressKey(plan, c.Index), Value: e.progress, Revision: c.progressRevision}}
+		return []Write{{Op: OpCheck, Key: key, Revision: c.revision},
+			{Key: progressKey(plan, c.Index), Value: e.progress, Revision: c.progressRevision}}
 	}
 	both := slices.Concat(e.planned, []byte("\n"), e.progress)
-	return []Write{{Key: key, Value: both, Revision: c.revision}, {Op: OpDelete, Key: progressKey(plan, c.Index), Revision: c.progressRevision}}
+	return []Write{{Key: key, Value: both, Revision: c.revision},
+		{Op: OpDelete, Key: progressKey(plan, c.Index), Revision: c.progressRevision}}
 }
 
 // written notes the revisions of the two writes.
@@ -349,7 +355,8 @@ func (l *Ledger) Changes(ctx context.Context, plan types.UID, from int32) iter.S
 
 // DropPlan deletes the changes of a plan, with their briefs and answers.
 func (l *Ledger) DropPlan(ctx context.Context, plan types.UID) error {
-	for _, prefix := range []string{answersPrefix(plan), briefPrefix(plan), progressPrefix(plan), planPrefix(plan)} { // Plans looks for the last
+	// Plans looks for the last
+	for _, prefix := range []string{answersPrefix(plan), briefPrefix(plan), progressPrefix(plan), planPrefix(plan)} {
 		if err := l.kv.DeletePrefix(ctx, prefix); err != nil {
 			return fmt.Errorf("remove changes of plan: %w", err)
 		}

@@ -103,7 +103,9 @@ func (l *Ledger) ContentsKey(ctx context.Context) ([]byte, error) {
 // Speculative returns a ledger for a speculative plan: it writes the plan's own changes and documents, and drops every
 // other write.
 func (l *Ledger) Speculative(plan types.UID) *Ledger {
-	return &Ledger{Limit: l.Limit, kv: speculativeKV{l.kv, []string{planPrefix(plan), progressPrefix(plan), briefPrefix(plan), answersPrefix(plan), documentPrefix(plan), contentsKey}}}
+	return &Ledger{Limit: l.Limit,
+		kv: speculativeKV{l.kv, []string{planPrefix(plan), progressPrefix(plan), briefPrefix(plan), answersPrefix(plan),
+			documentPrefix(plan), contentsKey}}}
 }
 
 // speculativeKV drops the writes of keys that have none of the writable prefixes.

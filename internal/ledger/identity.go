@@ -59,8 +59,8 @@ func (s *State) IdentityText() string {
 	return CanonicalIdentity(s.Identity)
 }
 
-// CanonicalIdentity normalizes an identity, so that equal identities have equal texts. It omits nulls, and returns "" for an identity
-// without values, which identifies nothing.
+// CanonicalIdentity normalizes an identity, so that equal identities have equal texts. It omits nulls, and returns ""
+// for an identity without values, which identifies nothing.
 func CanonicalIdentity(identity json.RawMessage) string {
 	d := json.NewDecoder(bytes.NewReader(identity))
 	d.UseNumber()

@@ -19,20 +19,20 @@ type KV interface {
 	// Batch makes all writes in one transaction and returns the revision of each. It returns ErrConflict, and writes
 	// nothing, if the revision of any key differs.
 	Batch(ctx context.Context, writes []Write) ([]int64, error)
-	// Persist makes all writes as Batch does. After a failure of the store it tries again, until the store makes or refuses
-	// them, or is closed. A transaction whose answer was lost is made once. If the store does not answer soon and spool is
-	// true, the writes are kept outside of it meanwhile, and the next start of the server makes them.
+	// Persist makes all writes as Batch does. After a failure of the store it tries again, until the store makes or
+	// refuses them, or is closed. A transaction whose answer was lost is made once. If the store does not answer soon
+	// and spool is true, the writes are kept outside of it meanwhile, and the next start of the server makes them.
 	Persist(ctx context.Context, writes []Write, spool bool) ([]int64, error)
 	// DeletePrefix deletes all keys that begin with prefix, at any revision. After an error, some of them may remain.
 	DeletePrefix(ctx context.Context, prefix string) error
 	// List returns up to limit entries whose keys begin with prefix and sort after the key after, sorted by key.
 	List(ctx context.Context, prefix, after string, limit int) ([]Entry, error)
 	// Since returns up to limit keys that begin with prefix and were written or deleted after a revision, ascending by
-	// revision. Of several writes of a key it returns the last one. The next call passes the returned revision. There are
-	// no more changes if the result has less than limit entries.
+	// revision. Of several writes of a key it returns the last one. The next call passes the returned revision. There
+	// are no more changes if the result has less than limit entries.
 	//
-	// If the store no longer knows all deletions, Since returns ErrExpired and the current revision. The caller then lists
-	// all keys, and continues from that revision. For revision 0, Since always returns ErrExpired.
+	// If the store no longer knows all deletions, Since returns ErrExpired and the current revision. The caller then
+	// lists all keys, and continues from that revision. For revision 0, Since always returns ErrExpired.
 	Since(ctx context.Context, prefix string, revision int64, limit int) ([]ChangedEntry, int64, error)
 	// HasSpace returns an error if the store's disk is nearly full, so that a later Put could fail.
 	HasSpace() error

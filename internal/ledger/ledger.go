@@ -52,7 +52,8 @@ type Instance struct {
 	MovedFrom types.UID `json:"movedFrom,omitempty"`
 	// Intent is set during a change. An intent that remains after a crash belongs to a change whose outcome is lost.
 	Intent *Intent `json:"intent,omitempty"`
-	// StateAddress is the address of the resource in the Terraform state that was pushed, if it is not that of the object.
+	// StateAddress is the address of the resource in the Terraform state that was pushed, if it is not that of the
+	// object.
 	StateAddress string `json:"stateAddress,omitempty"`
 	// Plan is the UID of the plan that last wrote the record, or the ID of the push of a Terraform state.
 	Plan types.UID `json:"plan,omitempty"`
@@ -64,8 +65,8 @@ type Instance struct {
 	// applied. The dependencies include the attributes that it refers to, the provider and its configuration. If a
 	// version differs, the next plan visits the object.
 	DependencyVersions map[string]string `json:"seen,omitempty"`
-	// Contributors are the users who wrote what plans found to need no change since the last apply. No apply had it, so they
-	// contribute to the next change.
+	// Contributors are the users who wrote what plans found to need no change since the last apply. No apply had it, so
+	// they contribute to the next change.
 	Contributors []v1alpha1.Contributor `json:"contributors,omitempty"`
 	// Inputs identify what a plan last applied the instance with; zero if the last apply failed, or recorded none.
 	Inputs Inputs `json:"inputs,omitzero"`
@@ -74,8 +75,9 @@ type Instance struct {
 	Expressions map[string]string `json:"expressions,omitzero"`
 	// Applied are the arguments of the provider with which a plan last applied the instance.
 	Applied AppliedArguments `json:"applied,omitzero"`
-	// Writers are the users who caused the plans that changed the attributes last, in the form of contributor.WritersOf. Save
-	// maintains them. What refers to the attributes from another namespace, or is copied from them, follows from what these users did.
+	// Writers are the users who caused the plans that changed the attributes last, in the form of
+	// contributor.WritersOf. Save maintains them. What refers to the attributes from another namespace, or is copied
+	// from them, follows from what these users did.
 	Writers []v1alpha1.Contributor `json:"writers,omitempty"`
 
 	// Causes must be set before Save if a plan changed the attributes: the users who caused the plan.
@@ -99,8 +101,8 @@ type State struct {
 	Type string `json:"type"`
 	// ProviderConfig is the name of the ProviderConfig; empty for a provider without one.
 	ProviderConfig string `json:"providerConfig,omitempty"`
-	// Configuration identifies the arguments that the provider had when it last returned the attributes. It is empty for a
-	// provider without arguments.
+	// Configuration identifies the arguments that the provider had when it last returned the attributes. It is empty
+	// for a provider without arguments.
 	Configuration Configuration `json:"configuration,omitzero"`
 	// ProviderVersion is the version of the provider that wrote the attributes.
 	ProviderVersion string `json:"providerVersion,omitempty"`
@@ -121,11 +123,11 @@ type State struct {
 	Quarantine []byte `json:"quarantine,omitempty"`
 	// Tainted is true if the next plan must replace the instance: a create failed halfway, or the user requested it.
 	Tainted bool `json:"tainted,omitempty"`
-	// Created is true if Hykube created the instance, with the arguments in Configuration. It is false after an import, and once
-	// the provider returned the instance with other arguments.
+	// Created is true if Hykube created the instance, with the arguments in Configuration. It is false after an import,
+	// and once the provider returned the instance with other arguments.
 	Created bool `json:"created,omitempty"`
-	// NamedBy is the attribute by which the provider names the instance, because its ID does not; see query.NamedBy. It is empty
-	// if the ID may name it.
+	// NamedBy is the attribute by which the provider names the instance, because its ID does not; see query.NamedBy. It
+	// is empty if the ID may name it.
 	NamedBy string `json:"namedBy,omitempty"`
 	// CreateBeforeDestroy is true if the instance, or one that depends on it, was applied with createBeforeDestroy.
 	CreateBeforeDestroy bool `json:"createBeforeDestroy,omitempty"`
@@ -154,11 +156,13 @@ func InputsOf(u *unstructured.Unstructured) Inputs {
 		sum := sha256.Sum256(raw)
 		return base64.RawStdEncoding.EncodeToString(sum[:12])
 	}
-	return Inputs{Spec: digest(u.Object["spec"]), Lifecycle: digest(u.Object["lifecycle"]), Labels: digest(u.GetLabels())}
+	return Inputs{Spec: digest(u.Object["spec"]), Lifecycle: digest(u.Object["lifecycle"]),
+		Labels: digest(u.GetLabels())}
 }
 
-// Equal returns the parts of an object that are equal to those of the last apply, as contributors name them. The labels are
-// equal only with all other parts: a user who labels an object again lets a stack apply what others wrote meanwhile.
+// Equal returns the parts of an object that are equal to those of the last apply, as contributors name them. The labels
+// are equal only with all other parts: a user who labels an object again lets a stack apply what others wrote
+// meanwhile.
 func (i Inputs) Equal(now Inputs) (parts []string) {
 	if i == (Inputs{}) {
 		return nil
@@ -178,7 +182,8 @@ func (i Inputs) Equal(now Inputs) (parts []string) {
 // Arguments identify the arguments of a provider with which a change was planned, and so approved.
 type Arguments struct {
 	Configuration
-	// Secrets identifies the values of spec.secretRefs that do not rotate. These are known even if other arguments are not.
+	// Secrets identifies the values of spec.secretRefs that do not rotate. These are known even if other arguments are
+	// not.
 	Secrets string `json:"secrets,omitempty"`
 }
 
@@ -188,14 +193,15 @@ type Difference int
 const (
 	// SameArguments: all arguments are equal.
 	SameArguments Difference = iota
-	// RotatedArguments: only arguments that rotate or are ephemeral differ, or may differ. They may lead to another account.
+	// RotatedArguments: only arguments that rotate or are ephemeral differ, or may differ. They may lead to another
+	// account.
 	RotatedArguments
 	// OtherArguments: other arguments differ.
 	OtherArguments
 )
 
-// Compare compares the arguments of now with the approved ones. Arguments that planning did not know are values of the plan
-// itself, and of the ProviderConfig, whose version the plan binds; so only the known Secrets are compared.
+// Compare compares the arguments of now with the approved ones. Arguments that planning did not know are values of the
+// plan itself, and of the ProviderConfig, whose version the plan binds; so only the known Secrets are compared.
 func (a Arguments) Compare(now Arguments) Difference {
 	switch {
 	case a.Secrets != now.Secrets, a.Arguments != "" && a.Arguments != now.Arguments:
@@ -211,8 +217,8 @@ func (c Configuration) Same(other Configuration) bool {
 	return c.Arguments != "" && !c.Ephemeral && c == other
 }
 
-// SetConfiguration notes that the provider returned the state with arguments. What is known of the account that the earlier
-// arguments reach says nothing about another one.
+// SetConfiguration notes that the provider returned the state with arguments. What is known of the account that the
+// earlier arguments reach says nothing about another one.
 func (s *State) SetConfiguration(c Configuration) {
 	if !s.Configuration.Same(c) {
 		s.Created, s.NamedBy = false, ""
@@ -248,8 +254,8 @@ type Intent struct {
 	// Deposed is the key of the deposed instance that it concerns; empty for the current instance.
 	Deposed string    `json:"deposed,omitempty"`
 	At      time.Time `json:"at"`
-	// Process identifies the process that makes the call; see Processes. It is empty after the process has ended the call without
-	// an outcome.
+	// Process identifies the process that makes the call; see Processes. It is empty after the process has ended the
+	// call without an outcome.
 	Process string `json:"process,omitempty"`
 }
 
@@ -350,8 +356,8 @@ func (l *Ledger) Save(ctx context.Context, i *Instance) error {
 	return nil
 }
 
-// SaveBoth writes a record and a change of a plan in one transaction. It returns ErrConflict, as Save does, for the record
-// alone: a change that another writer has changed is an error of its own.
+// SaveBoth writes a record and a change of a plan in one transaction. It returns ErrConflict, as Save does, for the
+// record alone: a change that another writer has changed is an error of its own.
 func (l *Ledger) SaveBoth(ctx context.Context, i *Instance, plan types.UID, c *Change) error {
 	err := l.saveTogether(ctx, i, nil, plan, c)
 	if errors.Is(err, ErrConflict) {
@@ -363,8 +369,8 @@ func (l *Ledger) SaveBoth(ctx context.Context, i *Instance, plan types.UID, c *C
 	return err
 }
 
-// SaveOutcome writes a record, the status of the instance and a change of a plan in one transaction. It returns ErrConflict, and
-// writes nothing, if another writer changed any of them since it was read.
+// SaveOutcome writes a record, the status of the instance and a change of a plan in one transaction. It returns
+// ErrConflict, and writes nothing, if another writer changed any of them since it was read.
 func (l *Ledger) SaveOutcome(ctx context.Context, i *Instance, s Status, plan types.UID, c *Change) error {
 	return l.saveTogether(ctx, i, []Write{{Key: s.key(), Value: s.Value, Revision: s.Revision}}, plan, c)
 }
@@ -379,7 +385,8 @@ func (l *Ledger) saveTogether(ctx context.Context, i *Instance, others []Write, 
 	if err != nil {
 		return err
 	}
-	writes := append([]Write{{Key: instanceKey(i.Object.Namespace, i.Object.UID), Value: value, Revision: i.revision}}, others...)
+	writes := append([]Write{{Key: instanceKey(i.Object.Namespace, i.Object.UID), Value: value, Revision: i.revision}},
+		others...)
 	revisions, err := l.kv.Batch(ctx, append(writes, c.writes(plan, encoded)...))
 	if err != nil {
 		return i.notSaved(err)
@@ -402,7 +409,8 @@ func (i *Instance) encode() ([]byte, error) {
 
 // written notes that the record was written at a revision.
 func (i *Instance) written(revision int64) {
-	i.revision, i.read, i.readSensitive, i.Unplanned, i.Renewed, i.Causes = revision, i.Attributes, i.Sensitive, false, nil, nil
+	i.revision, i.read, i.readSensitive, i.Unplanned, i.Renewed, i.Causes = revision, i.Attributes, i.Sensitive, false,
+		nil, nil
 }
 
 func (i *Instance) notSaved(err error) error {
@@ -473,8 +481,8 @@ type Change struct {
 	v1alpha1.PlanChange
 	// Preconditions must still hold when the change is applied.
 	Preconditions Preconditions `json:"bound"`
-	// Basis says what planning knew of the record, and of the ResourceSet of an instance, when it selected the change. It is
-	// zero if planning did not use the index.
+	// Basis says what planning knew of the record, and of the ResourceSet of an instance, when it selected the change.
+	// It is zero if planning did not use the index.
 	Basis Basis `json:"basis,omitzero"`
 	// WaitsFor is the plan that is currently changing the same object, because of which this plan leaves the change
 	// out.
@@ -483,11 +491,11 @@ type Change struct {
 	Planned []byte `json:"planned,omitempty"`
 	// PlannedSensitive holds the paths in Planned that are secret because a reference made them so.
 	PlannedSensitive json.RawMessage `json:"plannedSensitive,omitempty"`
-	// ProviderWriters wrote the arguments of the provider, if planning did not know the whole configuration. The values that it
-	// did not know may have secrets, for which a step asks for the rights of these users, too.
+	// ProviderWriters wrote the arguments of the provider, if planning did not know the whole configuration. The values
+	// that it did not know may have secrets, for which a step asks for the rights of these users, too.
 	ProviderWriters []v1alpha1.Contributor `json:"providerWriters,omitempty"`
-	// Origins are the objects whose secrets the change gives to the provider. Discloses are those of them whose secrets the
-	// provider does not have yet.
+	// Origins are the objects whose secrets the change gives to the provider. Discloses are those of them whose secrets
+	// the provider does not have yet.
 	Origins   []Origin `json:"origins,omitempty"`
 	Discloses []Origin `json:"discloses,omitempty"`
 	// PlannedPrivate is the provider's private data for Planned.
@@ -501,17 +509,17 @@ type Change struct {
 	Refreshed *State `json:"refreshed,omitempty"`
 	// Read is true if planning made the provider read the state.
 	Read bool `json:"read,omitempty"`
-	// Unsettled are the attributes that differed from the recorded ones when planning read the resource. They may change by
-	// themselves, so a destroy does not compare them again.
+	// Unsettled are the attributes that differed from the recorded ones when planning read the resource. They may
+	// change by themselves, so a destroy does not compare them again.
 	Unsettled []string `json:"unsettled,omitempty"`
-	// Reconfigured is true if the provider has other arguments than those with which it returned the recorded state; see
-	// scope.Lease.
+	// Reconfigured is true if the provider has other arguments than those with which it returned the recorded state;
+	// see scope.Lease.
 	Reconfigured bool `json:"reconfigured,omitempty"`
-	// AccountChanged is true if planning read the resource with other arguments than the recorded ones, and found it changed or
-	// did not find it. It may be that of another account.
+	// AccountChanged is true if planning read the resource with other arguments than the recorded ones, and found it
+	// changed or did not find it. It may be that of another account.
 	AccountChanged bool `json:"accountChanged,omitempty"`
-	// Configuration identifies the arguments with which planning read the resource. It is empty if planning did not read
-	// it, or if another object manages a resource with the same ID; see State.
+	// Configuration identifies the arguments with which planning read the resource. It is empty if planning did not
+	// read it, or if another object manages a resource with the same ID; see State.
 	Configuration Configuration `json:"configuration,omitzero"`
 	// CreatesFirst is true if a replace of the object creates before it destroys.
 	CreatesFirst bool `json:"createsFirst,omitempty"`
@@ -522,21 +530,22 @@ type Change struct {
 	Checks bool `json:"checks,omitempty"`
 	// DeposedKey is the key of the old instance of a replace that creates first.
 	DeposedKey string `json:"deposedKey,omitempty"`
-	// Unevaluated is true if the apply failed to evaluate an expression, or a condition was false. The Diagnostics may then quote values
-	// of other objects.
+	// Unevaluated is true if the apply failed to evaluate an expression, or a condition was false. The Diagnostics may
+	// then quote values of other objects.
 	Unevaluated bool `json:"unevaluated,omitempty"`
 	// Hashes are the results of bcrypt() in the object's expressions. Each attempt of the apply reuses them.
 	Hashes map[string]string `json:"hashes,omitempty"`
 	// Dependencies are the addresses in the configuration.
 	Dependencies []string `json:"dependencies,omitempty"`
-	// ConfigVersion is the version of the ProviderConfig during planning, without ephemeral values. It is empty if there is
-	// none, or if its version is unknown.
+	// ConfigVersion is the version of the ProviderConfig during planning, without ephemeral values. It is empty if
+	// there is none, or if its version is unknown.
 	ConfigVersion string `json:"configVersion,omitempty"`
-	// Inputs are those of the object at the survey. TakenBack are users with what they wrote and what is now as it was last applied,
-	// so that they do not contribute.
+	// Inputs are those of the object at the survey. TakenBack are users with what they wrote and what is now as it was
+	// last applied, so that they do not contribute.
 	Inputs    Inputs                 `json:"inputs,omitzero"`
 	TakenBack []v1alpha1.Contributor `json:"takenBack,omitempty"`
-	// Account has the arguments of the provider, unless a plan applied the resource with them. It is nil without a ProviderConfig, too.
+	// Account has the arguments of the provider, unless a plan applied the resource with them. It is nil without a
+	// ProviderConfig, too.
 	Account *Account `json:"account,omitempty"`
 	// ReadAfter lists, for a data source, the changes that must be applied before it can be read. It omits dependencies
 	// of its ProviderConfig alone.
@@ -546,7 +555,8 @@ type Change struct {
 	// LooksLike is the address of a resource that the plan destroys and whose spec equals the spec of the created one.
 	// It is empty if no such resource exists.
 	LooksLike string `json:"looksLike,omitempty"`
-	// FailedCreate is the object's status.failedCreate if the plan creates a resource although an earlier create may have made one.
+	// FailedCreate is the object's status.failedCreate if the plan creates a resource although an earlier create may
+	// have made one.
 	FailedCreate string `json:"failedCreate,omitempty"`
 	// Referrers are resources outside of the plan that refer to the changed resource. After planning, they are only
 	// those that refer to an attribute that the plan changes.
@@ -560,17 +570,18 @@ type Change struct {
 	Requested bool `json:"asked,omitempty"`
 	// Prevented is true if lifecycle.preventDestroy forbids the change. Changes that depend on it are blocked, too.
 	Prevented bool `json:"prevented,omitempty"`
-	// OtherOwner is true if another object may manage the same infrastructure, or if the change needs a right to another
-	// object because of its ID. Then the plan never approves itself.
+	// OtherOwner is true if another object may manage the same infrastructure, or if the change needs a right to
+	// another object because of its ID. Then the plan never approves itself.
 	OtherOwner bool `json:"otherOwner,omitempty"`
 	// Held is true if the apply leaves the change out: it is blocked or stale, or depends on such a change.
 	Held bool `json:"held,omitempty"`
 
-	// Answers are what the providers of the change answered, or what they answered for another plan; see LoadAnswers. SaveChange
-	// and SavePlanned store them with the change, in a row of their own.
+	// Answers are what the providers of the change answered, or what they answered for another plan; see LoadAnswers.
+	// SaveChange and SavePlanned store them with the change, in a row of their own.
 	Answers map[string][]byte `json:"-"`
 
-	// revision is the revision of the change's row, and progressRevision that of its progress row; 0 without such a row.
+	// revision is the revision of the change's row, and progressRevision that of its progress row; 0 without such a
+	// row.
 	revision, progressRevision int64
 	// planned is a hash of the planned part in the row.
 	planned uint64

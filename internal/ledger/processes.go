@@ -9,7 +9,8 @@ import (
 type Processes interface {
 	// Own returns the identity of this process, which intents name.
 	Own() string
-	// MayCall returns an error if no call of a provider may begin: another process may count this one as ended, or this process stops.
+	// MayCall returns an error if no call of a provider may begin: another process may count this one as ended, or this
+	// process stops.
 	MayCall() error
 	// Live returns the address of another process that may still make a call; "" if it has ended. A process that has
 	// ended cannot write from then on.
@@ -18,11 +19,11 @@ type Processes interface {
 	Processes() int
 	// Shared reports whether other processes may write to the ledger now or later, so that limits are shared by Share.
 	Shared() bool
-	// Share notes what this process needs and holds of a limit that all processes share, and returns what it may hold. All calls
-	// with one name have the same total. A process that has ended holds nothing.
+	// Share notes what this process needs and holds of a limit that all processes share, and returns what it may hold.
+	// All calls with one name have the same total. A process that has ended holds nothing.
 	Share(ctx context.Context, limit string, total int64, own Share) (Share, error)
-	// TakeSlot waits for one of a number of slots that all processes share. The caller calls release after its use. The slots of a
-	// process that has ended are free.
+	// TakeSlot waits for one of a number of slots that all processes share. The caller calls release after its use. The
+	// slots of a process that has ended are free.
 	TakeSlot(ctx context.Context, name string, slots int) (release func(), err error)
 }
 

@@ -8,8 +8,8 @@ import (
 	"iter"
 )
 
-// Push is a push of a Terraform state into a namespace. A namespace has one at a time. Its records wait in pages until the commit
-// writes all of them in one transaction.
+// Push is a push of a Terraform state into a namespace. A namespace has one at a time. Its records wait in pages until
+// the commit writes all of them in one transaction.
 type Push struct {
 	// ID is the client's, and User the name of the user who began the push.
 	ID   string `json:"id"`
@@ -18,7 +18,8 @@ type Push struct {
 	Pages   int32 `json:"pages"`
 	Entries int   `json:"entries"`
 	Bytes   int   `json:"bytes"`
-	// Committed is true once the records are written. Reported is the number of records whose objects have their new status.
+	// Committed is true once the records are written. Reported is the number of records whose objects have their new
+	// status.
 	Committed bool `json:"committed,omitempty"`
 	Reported  int  `json:"reported,omitempty"`
 
@@ -48,7 +49,8 @@ type Lineages struct {
 	revision int64
 }
 
-// Of returns the lineage of the last push or pull of a Module, or of the whole namespace for an empty name; "" without one.
+// Of returns the lineage of the last push or pull of a Module, or of the whole namespace for an empty name; "" without
+// one.
 func (n *Lineages) Of(module string) string {
 	if module != "" {
 		return n.Modules[module]
@@ -89,8 +91,8 @@ func (l *Ledger) DropPush(ctx context.Context, p *Push) error {
 	return nil
 }
 
-// AddPage adds a page of records to a push. A client that lost the response may send the last page again. It returns ErrConflict if
-// another request changed the push.
+// AddPage adds a page of records to a push. A client that lost the response may send the last page again. It returns
+// ErrConflict if another request changed the push.
 func (l *Ledger) AddPage(ctx context.Context, p *Push, page int32, entries []Staged) error {
 	value, err := json.Marshal(entries)
 	if err != nil {
@@ -142,8 +144,8 @@ func (l *Ledger) StagedRecords(ctx context.Context, p *Push) iter.Seq2[*Staged, 
 	}
 }
 
-// CommitPush writes the records of a push, marks it as committed, and notes its lineage, in one transaction. It returns ErrConflict,
-// and writes nothing, if another writer changed one of the records, the push or the lineages.
+// CommitPush writes the records of a push, marks it as committed, and notes its lineage, in one transaction. It returns
+// ErrConflict, and writes nothing, if another writer changed one of the records, the push or the lineages.
 func (l *Ledger) CommitPush(ctx context.Context, p *Push, lineages *Lineages, records []*Staged) error {
 	writes := make([]Write, 0, len(records)+2)
 	for _, s := range records {
@@ -236,8 +238,8 @@ func (l *Ledger) read(ctx context.Context, key string, into any) (int64, error) 
 	return revision, nil
 }
 
-// InstancesAfter returns up to limit records of a namespace in the order of their keys, those after the one with a UID; all from the
-// first for an empty UID.
+// InstancesAfter returns up to limit records of a namespace in the order of their keys, those after the one with a UID;
+// all from the first for an empty UID.
 func (l *Ledger) InstancesAfter(ctx context.Context, namespace, after string, limit int) ([]*Instance, error) {
 	prefix := "instances/" + namespace + "/"
 	if after != "" {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// StatusKey identifies the status of an instance of a ResourceSet. An instance has no object in the store of the API, so
-// the ledger keeps its status.
+// StatusKey identifies the status of an instance of a ResourceSet. An instance has no object in the store of the API,
+// so the ledger keeps its status.
 type StatusKey struct {
 	Namespace string
 	// Set and UID are the UIDs of the set and of the instance.
@@ -98,7 +98,8 @@ func (l *Ledger) Statuses(ctx context.Context) iter.Seq2[Status, error] {
 }
 
 // StatusesSince returns the last changes of the statuses that changed after a revision; see InstancesSince.
-func (l *Ledger) StatusesSince(ctx context.Context, revision int64, limit int) (changes []Status, current int64, more bool, err error) {
+func (l *Ledger) StatusesSince(ctx context.Context, revision int64,
+	limit int) (changes []Status, current int64, more bool, err error) {
 	page, current, err := l.kv.Since(ctx, statusesPrefix, revision, limit)
 	if err != nil {
 		return nil, current, false, fmt.Errorf("list changed statuses of instances: %w", err)

@@ -45,7 +45,8 @@ func (v *Versions) VersionOf(attribute string) string {
 // set gives all attributes a version.
 func (v *Versions) set(version string) { *v = Versions{Version: version} }
 
-// setVersions gives the version of the plan to the attributes that differ from the stored ones, and to those in Renewed.
+// setVersions gives the version of the plan to the attributes that differ from the stored ones, and to those in
+// Renewed.
 func (i *Instance) setVersions() {
 	switch version := VersionOf(i.Plan); {
 	case i.Unplanned && strings.HasPrefix(i.Version, version+"~"):
@@ -127,8 +128,8 @@ func (i *Instance) changedAttributes() (changed []string, known bool) {
 	return changed, true
 }
 
-// sensitivePaths returns the sensitive paths of each attribute, sorted, as instance.SensitivePaths encodes them. known is
-// false if a path does not begin with the name of an attribute.
+// sensitivePaths returns the sensitive paths of each attribute, sorted, as instance.SensitivePaths encodes them. known
+// is false if a path does not begin with the name of an attribute.
 func sensitivePaths(encoded []byte) (paths map[string][]string, known bool) {
 	paths = map[string][]string{}
 	if len(encoded) == 0 {
@@ -153,7 +154,8 @@ func sensitivePaths(encoded []byte) (paths map[string][]string, known bool) {
 	return paths, true
 }
 
-// Hides reports whether an attribute, or a part of it, is secret because a reference made it so. The schema declares further ones.
+// Hides reports whether an attribute, or a part of it, is secret because a reference made it so. The schema declares
+// further ones.
 func (s *State) Hides(attribute string) bool {
 	paths, known := sensitivePaths(s.Sensitive)
 	return !known || len(paths[attribute]) > 0

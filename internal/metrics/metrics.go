@@ -55,12 +55,14 @@ func New(registry prometheus.Registerer) (*Metrics, error) {
 			Help:    "Duration of calls of providers, by provider and call of Terraform's plugin protocol.",
 			Buckets: []float64{0.001, 0.01, 0.1, 1, 5, 15, 60, 300, 1200}}, []string{"provider", "call"}),
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "hykube_events_total",
-			Help: "Kubernetes Events, by result: recorded, or dropped because the namespace had too many."}, []string{"result"}),
+			Help: "Kubernetes Events, by result: recorded, or dropped because the namespace had too many."},
+			[]string{"result"}),
 		notifications: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "hykube_notification_attempts_total",
 			Help: "Attempts to send a message of a Notification, by format and result."}, []string{"format", "result"}),
 	}
 	err := errors.Join(
-		register(registry, &m.steps), register(registry, &m.runs), register(registry, &m.delay), register(registry, &m.calls),
+		register(registry, &m.steps), register(registry, &m.runs), register(registry, &m.delay),
+		register(registry, &m.calls),
 		register(registry, &m.events), register(registry, &m.notifications),
 	)
 	if err != nil {
@@ -71,7 +73,8 @@ func New(registry prometheus.Registerer) (*Metrics, error) {
 		m.events.WithLabelValues(result)
 	}
 	for _, format := range []string{"CloudEvents", "Slack", "Teams"} {
-		for _, result := range []string{NotificationDelivered, NotificationRetried, NotificationFailed, NotificationRefused} {
+		for _, result := range []string{NotificationDelivered, NotificationRetried, NotificationFailed,
+			NotificationRefused} {
 			m.notifications.WithLabelValues(format, result)
 		}
 	}
@@ -175,12 +178,17 @@ type gauges struct {
 
 func newGauges(s Sources) gauges {
 	return gauges{
-		Sources:   s,
-		plans:     prometheus.NewDesc("hykube_plans", "Plans, by the reason of their condition Ready.", []string{"state"}, nil),
-		oldest:    prometheus.NewDesc("hykube_plan_oldest_waiting_seconds", "Time since the oldest plan that waits for a decision was made; 0 if none waits.", nil, nil),
-		resources: prometheus.NewDesc("hykube_resources", "Resources that drifted or failed, by namespace.", []string{"namespace", "state"}, nil),
-		overdue:   prometheus.NewDesc("hykube_schedule_overdue_seconds", "Time for which the run of a schedule is missing, by kind; 0 if none is.", []string{"kind"}, nil),
-		processes: prometheus.NewDesc("hykube_provider_processes", "Running processes of providers.", []string{"provider"}, nil),
+		Sources: s,
+		plans: prometheus.NewDesc("hykube_plans", "Plans, by the reason of their condition Ready.",
+			[]string{"state"}, nil),
+		oldest: prometheus.NewDesc("hykube_plan_oldest_waiting_seconds",
+			"Time since the oldest plan that waits for a decision was made; 0 if none waits.", nil, nil),
+		resources: prometheus.NewDesc("hykube_resources", "Resources that drifted or failed, by namespace.",
+			[]string{"namespace", "state"}, nil),
+		overdue: prometheus.NewDesc("hykube_schedule_overdue_seconds",
+			"Time for which the run of a schedule is missing, by kind; 0 if none is.", []string{"kind"}, nil),
+		processes: prometheus.NewDesc("hykube_provider_processes", "Running processes of providers.",
+			[]string{"provider"}, nil),
 	}
 }
 

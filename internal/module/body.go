@@ -231,7 +231,8 @@ func (c *converter) labelled(group *group, field string) map[string]any {
 			at = diag.KeyField(at, label)
 			if i == len(b.Labels)-1 {
 				if _, twice := inner[label]; twice {
-					c.fail(b.TypeRange, "Duplicate block", "There are two %s blocks with the label %q.", group.name, label)
+					c.fail(b.TypeRange, "Duplicate block", "There are two %s blocks with the label %q.", group.name,
+						label)
 				}
 				inner[label] = c.native(b.Body, nil, at)
 				break
@@ -266,7 +267,8 @@ func (c *converter) groups(body *hclsyntax.Body, without []string) []*group {
 		}
 		if dynamic {
 			if len(b.Labels) != 1 {
-				c.fail(b.TypeRange, "Missing name for dynamic", "A dynamic block has one label, the type of the blocks that it makes.")
+				c.fail(b.TypeRange, "Missing name for dynamic",
+					"A dynamic block has one label, the type of the blocks that it makes.")
 				continue
 			}
 			name = b.Labels[0]
@@ -361,10 +363,12 @@ func (b *textBuilder) dynamic(block *hclsyntax.Block, labelled bool) {
 		case "for_each", "labels":
 		case "iterator":
 			if iterator = hcl.ExprAsKeyword(attr.Expr); iterator == "" {
-				b.c.fail(attr.Expr.Range(), "Invalid expression", "A single static variable reference is required: only attribute access and indexing with constant keys. No calculations, function calls, template expressions, etc are allowed here.")
+				b.c.fail(attr.Expr.Range(), "Invalid expression",
+					"A single static variable reference is required: only attribute access and indexing with constant keys. No calculations, function calls, template expressions, etc are allowed here.")
 			}
 		default:
-			b.c.fail(attr.NameRange, "Unsupported argument", "An argument named %q is not expected here. Did you mean to define it in the content block?", name)
+			b.c.fail(attr.NameRange, "Unsupported argument",
+				"An argument named %q is not expected here. Did you mean to define it in the content block?", name)
 		}
 	}
 	for _, inner := range block.Body.Blocks {
@@ -372,13 +376,15 @@ func (b *textBuilder) dynamic(block *hclsyntax.Block, labelled bool) {
 		case inner.Type != "content":
 			b.c.fail(inner.TypeRange, "Unsupported block type", "Blocks of type %q are not expected here.", inner.Type)
 		case content != nil:
-			b.c.fail(inner.TypeRange, "Extraneous content block", "Only one nested content block is allowed for each dynamic block.")
+			b.c.fail(inner.TypeRange, "Extraneous content block",
+				"Only one nested content block is allowed for each dynamic block.")
 		default:
 			content = inner
 		}
 	}
 	if forEach == nil || content == nil {
-		b.c.fail(block.TypeRange, "Missing argument of a dynamic block", "A dynamic block needs the argument for_each and one content block.")
+		b.c.fail(block.TypeRange, "Missing argument of a dynamic block",
+			"A dynamic block needs the argument for_each and one content block.")
 		b.raw("[]")
 		return
 	}
@@ -467,7 +473,8 @@ func (c *converter) jsonDynamic(object map[string]any, field string, r hcl.Range
 		}
 		object[name] = "${concat(" + strings.Join(parts, ", ") + ")}"
 		at := diag.KeyField(field, name)
-		c.positions[at] = position{file: r.Filename, start: c.positions[diag.KeyField(diag.KeyField(field, "dynamic"), name)].start}
+		c.positions[at] = position{file: r.Filename,
+			start: c.positions[diag.KeyField(diag.KeyField(field, "dynamic"), name)].start}
 	}
 	delete(object, "dynamic")
 }
@@ -492,7 +499,8 @@ func (c *converter) jsonDynamicText(name string, v any, r hcl.Range) string {
 	content, isObject := block["content"].(map[string]any)
 	_, repeats := block["for_each"]
 	if !ok || !isObject || !repeats {
-		c.fail(r, "Missing argument of a dynamic block", "A dynamic block needs the argument for_each and one content block.")
+		c.fail(r, "Missing argument of a dynamic block",
+			"A dynamic block needs the argument for_each and one content block.")
 		return "[]"
 	}
 	iterator := name
@@ -500,16 +508,19 @@ func (c *converter) jsonDynamicText(name string, v any, r hcl.Range) string {
 		iterator = written
 	}
 	if block["labels"] != nil || !hclsyntax.ValidIdentifier(iterator) {
-		c.fail(r, "Unsupported dynamic block", "In JSON syntax, a dynamic block has no labels, and its iterator is a name. Write the block in a .tf file.")
+		c.fail(r, "Unsupported dynamic block",
+			"In JSON syntax, a dynamic block has no labels, and its iterator is a name. Write the block in a .tf file.")
 		return "[]"
 	}
 	for _, key := range sortedKeys(block) {
 		if !slices.Contains([]string{"content", "for_each", "iterator", "//"}, key) {
-			c.fail(r, "Unsupported argument", "An argument named %q is not expected in a dynamic block. Did you mean to define it in the content block?", key)
+			c.fail(r, "Unsupported argument",
+				"An argument named %q is not expected in a dynamic block. Did you mean to define it in the content block?", key)
 		}
 	}
 	c.jsonDynamic(content, "", r)
-	return fmt.Sprintf("[for %s in [for key, value in (%s) : {key = key, value = value}] : %s]", iterator, c.jsonText(block["for_each"], r), c.jsonText(content, r))
+	return fmt.Sprintf("[for %s in [for key, value in (%s) : {key = key, value = value}] : %s]", iterator,
+		c.jsonText(block["for_each"], r), c.jsonText(content, r))
 }
 
 // jsonText returns a JSON value with templates as an expression.
@@ -556,7 +567,8 @@ func (c *converter) templateText(s string, r hcl.Range) string {
 				text, _ := json.Marshal(part.Val.AsString())
 				out.WriteString(lang.EscapeTemplate(string(text[1 : len(text)-1])))
 			case *hclsyntax.ConditionalExpr, *hclsyntax.TemplateJoinExpr:
-				c.fail(r, "Unsupported dynamic block", "In JSON syntax, a template in a dynamic block has no directives. Write the block in a .tf file.")
+				c.fail(r, "Unsupported dynamic block",
+					"In JSON syntax, a template in a dynamic block has no directives. Write the block in a .tf file.")
 			default:
 				out.WriteString("${" + string(part.Range().SliceBytes([]byte(s))) + "\n}")
 			}

@@ -94,7 +94,8 @@ func (k *compiler) moves() {
 	}
 	for _, r := range k.config.Removed {
 		if k.declares(r.From) {
-			k.fail(placeOf(r.Range), "Removed resource still exists", "This statement declares that %s was removed, but it is still declared. Remove the declaration, or the removed block.", r.From.Text)
+			k.fail(placeOf(r.Range), "Removed resource still exists",
+				"This statement declares that %s was removed, but it is still declared. Remove the declaration, or the removed block.", r.From.Text)
 		}
 	}
 }
@@ -147,7 +148,8 @@ func (k *compiler) parse(e *Expr, repeats lang.Repetition, ty cty.Type) {
 	}
 	var diags diag.Diagnostics
 	e.parsed, diags = lang.ParseExpression(e.Value, e.Field, lang.ExpressionOptions{
-		Module: k.config.StaticPath(), Repetition: repeats, Type: ty, Functions: k.tree.functions, Budget: k.tree.budget,
+		Module: k.config.StaticPath(), Repetition: repeats, Type: ty, Functions: k.tree.functions,
+		Budget: k.tree.budget,
 	})
 	k.diags = append(k.diags, e.of.Located(diags, e.Range)...)
 	k.references(e.parsed.References(), e.of, e.Range.Filename)
@@ -195,7 +197,9 @@ func (k *compiler) call(call *Call) {
 		e := call.Arguments[name]
 		k.value(e, call.repeats())
 		if child != nil && child.Variables[name] == nil {
-			k.fail(placeOf(e.Range), "Unsupported argument", "An argument named %q is not expected here: the module %q has no such variable.%s", name, call.Name, diag.DidYouMean(name, sortedKeys(child.Variables)))
+			k.fail(placeOf(e.Range), "Unsupported argument",
+				"An argument named %q is not expected here: the module %q has no such variable.%s", name, call.Name,
+				diag.DidYouMean(name, sortedKeys(child.Variables)))
 		}
 	}
 	if child == nil {
@@ -208,7 +212,8 @@ func (k *compiler) call(call *Call) {
 	}
 	for _, name := range sortedKeys(child.Variables) {
 		if child.Variables[name].Default == cty.NilVal && call.Arguments[name] == nil {
-			k.fail(placeOf(call.Range), "Missing required argument", "The argument %q is required, but no definition was found.", name)
+			k.fail(placeOf(call.Range), "Missing required argument",
+				"The argument %q is required, but no definition was found.", name)
 		}
 	}
 	k.providers(call, child)
@@ -235,15 +240,19 @@ func (k *compiler) providers(call *Call, child *Config) {
 		passed[p.Inner] = true
 		k.parse(p.Outer.Key, call.repeats(), cty.NilType)
 		if p.Outer.Alias != "" && !k.config.hasProvider(p.Outer.ProviderID) {
-			k.fail(placeOf(call.Range), "Provider configuration not present", "The module passes the provider configuration %s, which this module does not have.", p.Outer)
+			k.fail(placeOf(call.Range), "Provider configuration not present",
+				"The module passes the provider configuration %s, which this module does not have.", p.Outer)
 		}
 		if p.Inner.Alias != "" && !child.hasProvider(p.Inner) {
-			k.fail(placeOf(call.Range), "Reference to undefined provider", "The module %q has no configuration_aliases entry for %s in its required_providers.", call.Name, p.Inner)
+			k.fail(placeOf(call.Range), "Reference to undefined provider",
+				"The module %q has no configuration_aliases entry for %s in its required_providers.", call.Name,
+				p.Inner)
 		}
 	}
 	for _, id := range child.aliases() {
 		if !passed[id] {
-			k.fail(placeOf(call.Range), "Missing required provider configuration", "The child module requires an additional configuration for the provider %q, with the local name %q. Pass it in the argument providers.", id.Name, id)
+			k.fail(placeOf(call.Range), "Missing required provider configuration",
+				"The child module requires an additional configuration for the provider %q, with the local name %q. Pass it in the argument providers.", id.Name, id)
 		}
 	}
 	if repeated := call.Count != nil || call.ForEach != nil; repeated || len(call.DependsOn) > 0 {
@@ -255,7 +264,8 @@ func (k *compiler) providers(call *Call, child *Config) {
 func (k *compiler) legacyProviders(call *Call, child *Config) {
 	for _, p := range child.Providers {
 		if len(p.Spec) > 0 {
-			k.fail(placeOf(call.Range), "Module is incompatible with count, for_each, and depends_on", "The module %q contains its own provider configurations, so the argument count, for_each or depends_on cannot be used with it: see %s.", call.Name, placeOf(p.Range))
+			k.fail(placeOf(call.Range), "Module is incompatible with count, for_each, and depends_on",
+				"The module %q contains its own provider configurations, so the argument count, for_each or depends_on cannot be used with it: see %s.", call.Name, placeOf(p.Range))
 			return
 		}
 	}
@@ -286,7 +296,8 @@ func (k *compiler) block(b *Block) {
 	k.conditions(l.Preconditions, b.repeats())
 	for _, c := range l.Postconditions { // only the schema tells what "self" has
 		for _, e := range []*Expr{c.Condition, c.Message} {
-			options := lang.ExpressionOptions{Module: k.config.StaticPath(), Repetition: b.repeats(), Budget: k.tree.budget}
+			options := lang.ExpressionOptions{Module: k.config.StaticPath(), Repetition: b.repeats(),
+				Budget: k.tree.budget}
 			refs, _ := options.References(e.Value, e.Field)
 			k.references(refs, e.of, e.Range.Filename)
 		}
@@ -300,7 +311,9 @@ func (k *compiler) block(b *Block) {
 	if ref := b.Provider; ref != nil {
 		k.parse(ref.Key, b.repeats(), cty.NilType)
 		if ref.Alias != "" && !k.config.hasProvider(ref.ProviderID) {
-			k.fail(placeOf(b.Range), "Provider configuration not present", "%s refers to the provider configuration %s, which its module does not have.", b.BlockID, ref.ProviderID)
+			k.fail(placeOf(b.Range), "Provider configuration not present",
+				"%s refers to the provider configuration %s, which its module does not have.", b.BlockID,
+				ref.ProviderID)
 		}
 	}
 	b.spec = k.spec(b.Spec, b.repeats(), b.positions, b.Range)
@@ -308,8 +321,11 @@ func (k *compiler) block(b *Block) {
 }
 
 // spec parses a spec without its schema, and checks its references.
-func (k *compiler) spec(spec map[string]any, repeats lang.Repetition, positions Positions, r hcl.Range) *lang.Expression {
-	parsed, diags := lang.ParseExpression(spec, "spec", lang.ExpressionOptions{Module: k.config.StaticPath(), Repetition: repeats, Functions: k.tree.functions, Budget: k.tree.budget})
+func (k *compiler) spec(spec map[string]any, repeats lang.Repetition, positions Positions,
+	r hcl.Range) *lang.Expression {
+	parsed, diags := lang.ParseExpression(spec, "spec",
+		lang.ExpressionOptions{Module: k.config.StaticPath(), Repetition: repeats, Functions: k.tree.functions,
+			Budget: k.tree.budget})
 	k.diags = append(k.diags, positions.Located(diags, r)...)
 	k.references(parsed.References(), positions, r.Filename)
 	return parsed
@@ -340,15 +356,20 @@ func (k *compiler) references(refs []lang.Reference, of Positions, file string) 
 		switch a.Mode {
 		case lang.ModeVariable:
 			if c.Variables[a.Name] == nil {
-				k.fail(at, "Reference to undeclared input variable", "An input variable with the name %q has not been declared.%s", a.Name, suggestion(a.Name, sortedKeys(c.Variables), fmtDeclare("variable", a.Name)))
+				k.fail(at, "Reference to undeclared input variable",
+					"An input variable with the name %q has not been declared.%s", a.Name,
+					suggestion(a.Name, sortedKeys(c.Variables), fmtDeclare("variable", a.Name)))
 			}
 		case lang.ModeLocal:
 			if c.Locals[a.Name] == nil {
-				k.fail(at, "Reference to undeclared local value", "A local value with the name %q has not been declared.%s", a.Name, diag.DidYouMean(a.Name, sortedKeys(c.Locals)))
+				k.fail(at, "Reference to undeclared local value",
+					"A local value with the name %q has not been declared.%s", a.Name,
+					diag.DidYouMean(a.Name, sortedKeys(c.Locals)))
 			}
 		case lang.ModeModule, lang.ModeOutput:
 			if c.Calls[call.Name] == nil {
-				k.fail(at, "Reference to undeclared module", "No module call named %q is declared in %s.%s", call.Name, where, diag.DidYouMean(call.Name, sortedKeys(c.Calls)))
+				k.fail(at, "Reference to undeclared module", "No module call named %q is declared in %s.%s", call.Name,
+					where, diag.DidYouMean(call.Name, sortedKeys(c.Calls)))
 			}
 		case lang.ModePath, lang.ModeTerraform:
 		default:
@@ -373,9 +394,12 @@ func suggestion(name string, known []string, remedy string) string {
 }
 
 func (k *compiler) undeclared(at string, id BlockID, where string) {
-	what := map[v1alpha1.Mode]string{"": "A managed resource", v1alpha1.ModeData: "A data resource", v1alpha1.ModeEphemeral: "An ephemeral resource"}[id.Mode]
+	what := map[v1alpha1.Mode]string{"": "A managed resource", v1alpha1.ModeData: "A data resource",
+		v1alpha1.ModeEphemeral: "An ephemeral resource"}[id.Mode]
 	if id.Mode == "" && k.config.Blocks[BlockID{v1alpha1.ModeData, id.Type, id.Name}] != nil {
-		k.fail(at, "Reference to undeclared resource", "%s %q %q has not been declared in %s. Did you mean the data resource data.%s.%s?", what, id.Type, id.Name, where, id.Type, id.Name)
+		k.fail(at, "Reference to undeclared resource",
+			"%s %q %q has not been declared in %s. Did you mean the data resource data.%s.%s?", what, id.Type, id.Name,
+			where, id.Type, id.Name)
 		return
 	}
 	var names []string
@@ -385,7 +409,8 @@ func (k *compiler) undeclared(at string, id BlockID, where string) {
 		}
 	}
 	slices.Sort(names)
-	k.fail(at, "Reference to undeclared resource", "%s %q %q has not been declared in %s.%s", what, id.Type, id.Name, where, diag.DidYouMean(id.Name, names))
+	k.fail(at, "Reference to undeclared resource", "%s %q %q has not been declared in %s.%s", what, id.Type, id.Name,
+		where, diag.DidYouMean(id.Name, names))
 }
 
 // targets checks that the module declares what depends_on names.
@@ -393,7 +418,8 @@ func (k *compiler) targets(list []Target) {
 	for _, t := range list {
 		switch {
 		case len(t.Steps) > 0 && k.config.Calls[t.Steps[0].Name] == nil:
-			k.fail(placeOf(t.Range), "Reference to undeclared module", "No module call named %q is declared in this module.", t.Steps[0].Name)
+			k.fail(placeOf(t.Range), "Reference to undeclared module",
+				"No module call named %q is declared in this module.", t.Steps[0].Name)
 		case len(t.Steps) > 0 || t.Block.Type == "var" || t.Block.Type == "local":
 		case k.config.Blocks[t.Block] == nil:
 			k.undeclared(placeOf(t.Range), t.Block, "this module")

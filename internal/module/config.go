@@ -48,7 +48,8 @@ type BlockID struct {
 
 // compare orders blocks by mode, type and name.
 func (id BlockID) compare(other BlockID) int {
-	return cmp.Or(strings.Compare(string(id.Mode), string(other.Mode)), strings.Compare(id.Type, other.Type), strings.Compare(id.Name, other.Name))
+	return cmp.Or(strings.Compare(string(id.Mode), string(other.Mode)), strings.Compare(id.Type, other.Type),
+		strings.Compare(id.Name, other.Name))
 }
 
 // String returns the address of the block in its module, such as data.sim_image.base.

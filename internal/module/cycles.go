@@ -87,7 +87,8 @@ func (c *cycleFinder) report(cycle []valueID) {
 		names[i] = id.String()
 	}
 	at := cycle[0].config.placeOf(lang.Address{Mode: cycle[0].mode, Name: cycle[0].name})
-	c.diags = append(c.diags, diag.Errorf(at, "Cycle", "These values depend on each other: %s. Remove one of the references.", strings.Join(names, ", ")))
+	c.diags = append(c.diags, diag.Errorf(at, "Cycle",
+		"These values depend on each other: %s. Remove one of the references.", strings.Join(names, ", ")))
 }
 
 // String returns the address of the value, without keys.

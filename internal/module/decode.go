@@ -65,7 +65,8 @@ func (d *decoder) badLabel(b *hcl.Block) bool {
 	bad := false
 	for i, label := range b.Labels {
 		if !hclsyntax.ValidIdentifier(label) {
-			d.fail(b.LabelRanges[i], "Invalid name", "A name must start with a letter or underscore and may contain only letters, digits, underscores, and dashes.")
+			d.fail(b.LabelRanges[i], "Invalid name",
+				"A name must start with a letter or underscore and may contain only letters, digits, underscores, and dashes.")
 			bad = true
 		}
 	}
@@ -83,10 +84,12 @@ func (d *decoder) content(body hcl.Body, s *hcl.BodySchema) *hcl.BodyContent {
 func (d *decoder) duplicate(exists bool, what, name string, b *hcl.Block) bool {
 	switch {
 	case exists && !d.override:
-		d.fail(b.DefRange, "Duplicate "+what+" declaration", "There is another %s %q in this module. Names must be unique within a module.", what, name)
+		d.fail(b.DefRange, "Duplicate "+what+" declaration",
+			"There is another %s %q in this module. Names must be unique within a module.", what, name)
 		return true
 	case !exists && d.override:
-		d.fail(b.DefRange, "Missing base "+what+" to override", "There is no %s %q. An override file can only override a block of a primary file.", what, name)
+		d.fail(b.DefRange, "Missing base "+what+" to override",
+			"There is no %s %q. An override file can only override a block of a primary file.", what, name)
 		return true
 	}
 	return false
@@ -95,7 +98,8 @@ func (d *decoder) duplicate(exists bool, what, name string, b *hcl.Block) bool {
 func (d *decoder) required(attrs hcl.Attributes, name string, b *hcl.Block) *hcl.Attribute {
 	attr := attrs[name]
 	if attr == nil && !d.override {
-		d.fail(b.DefRange, "Missing required argument", "The argument %q is required, but no definition was found.", name)
+		d.fail(b.DefRange, "Missing required argument", "The argument %q is required, but no definition was found.",
+			name)
 	}
 	return attr
 }
@@ -112,7 +116,8 @@ func constant[T any](d *decoder, attr *hcl.Attribute, ty cty.Type, fallback T, r
 	}
 	v, err := convert.Convert(v, ty)
 	if err != nil || v.IsNull() {
-		d.fail(attr.Expr.Range(), "Unsuitable value type", "The argument %q must be a %s.", attr.Name, ty.FriendlyName())
+		d.fail(attr.Expr.Range(), "Unsuitable value type", "The argument %q must be a %s.", attr.Name,
+			ty.FriendlyName())
 		return fallback
 	}
 	return read(v)
@@ -162,9 +167,11 @@ func (d *decoder) locals(b *hcl.Block) {
 		exists := d.config.Locals[name] != nil
 		switch {
 		case !hclsyntax.ValidIdentifier(name):
-			d.fail(attr.NameRange, "Invalid local value name", "A name must start with a letter or underscore and may contain only letters, digits, underscores, and dashes.")
+			d.fail(attr.NameRange, "Invalid local value name",
+				"A name must start with a letter or underscore and may contain only letters, digits, underscores, and dashes.")
 		case exists && !d.override:
-			d.fail(attr.NameRange, "Duplicate local value definition", "A local value named %q was already defined. Local value names must be unique within a module.", name)
+			d.fail(attr.NameRange, "Duplicate local value definition",
+				"A local value named %q was already defined. Local value names must be unique within a module.", name)
 		default:
 			d.config.Locals[name] = d.expr(attr.Expr, diag.KeyField("local", name))
 		}
@@ -185,7 +192,8 @@ func (d *decoder) output(b *hcl.Block) {
 	if attr := d.required(content.Attributes, "value", b); attr != nil {
 		out.Value = d.expr(attr.Expr, diag.KeyField(field, "value"))
 	}
-	out.Sensitive, out.Ephemeral = d.bool(content.Attributes["sensitive"], out.Sensitive), d.bool(content.Attributes["ephemeral"], out.Ephemeral)
+	out.Sensitive, out.Ephemeral = d.bool(content.Attributes["sensitive"], out.Sensitive),
+		d.bool(content.Attributes["ephemeral"], out.Ephemeral)
 	if attr := content.Attributes["deprecated"]; attr != nil {
 		out.Deprecated = d.text(attr)
 	}
@@ -207,10 +215,12 @@ func (d *decoder) conditions(blocks hcl.Blocks, kind, field string) []Condition 
 		at := diag.IndexField(diag.KeyField(field, kind), i)
 		for _, name := range []string{"condition", "error_message"} {
 			if content.Attributes[name] == nil {
-				d.fail(b.DefRange, "Missing required argument", "The argument %q is required, but no definition was found.", name)
+				d.fail(b.DefRange, "Missing required argument",
+					"The argument %q is required, but no definition was found.", name)
 			}
 		}
-		c := Condition{d.optional(content.Attributes, "condition", at), d.optional(content.Attributes, "error_message", at)}
+		c := Condition{d.optional(content.Attributes, "condition", at),
+			d.optional(content.Attributes, "error_message", at)}
 		if c.Condition != nil && c.Message != nil {
 			out = append(out, c)
 		}
@@ -224,7 +234,8 @@ func (d *decoder) check(b *hcl.Block) {
 		return
 	}
 	content := d.content(b.Body, checkSchema)
-	check := &Check{Name: name, Range: b.DefRange, Assertions: d.conditions(content.Blocks, "assert", diag.KeyField("check", name))}
+	check := &Check{Name: name, Range: b.DefRange,
+		Assertions: d.conditions(content.Blocks, "assert", diag.KeyField("check", name))}
 	if len(check.Assertions) == 0 {
 		d.fail(b.DefRange, "Zero assert blocks", "Check blocks must have at least one assert block.")
 	}

@@ -86,7 +86,8 @@ func (d *decoder) passedProviders(attr *hcl.Attribute, field string) []PassedPro
 		switch {
 		case !ok || !okOuter:
 		case seen[inner.ProviderID]:
-			d.fail(pair.Key.Range(), "Duplicate provider address", "A provider configuration was already passed to %s. Each child provider configuration can be assigned only once.", inner.ProviderID)
+			d.fail(pair.Key.Range(), "Duplicate provider address",
+				"A provider configuration was already passed to %s. Each child provider configuration can be assigned only once.", inner.ProviderID)
 		default:
 			seen[inner.ProviderID] = true
 			out = append(out, PassedProvider{inner.ProviderID, *outer})
@@ -102,21 +103,25 @@ func (d *decoder) provider(b *hcl.Block) {
 	p := d.config.Providers[id]
 	switch {
 	case p != nil && !d.override:
-		d.fail(b.DefRange, "Duplicate provider configuration", "There is another configuration of the provider %s. Add an alias to one of them.", id)
+		d.fail(b.DefRange, "Duplicate provider configuration",
+			"There is another configuration of the provider %s. Add an alias to one of them.", id)
 		return
 	case p == nil && d.override:
-		d.fail(b.DefRange, "Missing base provider configuration for override", "There is no configuration of the provider %s. An override file can only override a block of a primary file.", id)
+		d.fail(b.DefRange, "Missing base provider configuration for override",
+			"There is no configuration of the provider %s. An override file can only override a block of a primary file.", id)
 		return
 	case p == nil:
 		p = &Provider{ProviderID: id, Range: b.DefRange, Spec: map[string]any{}, positions: Positions{}}
 	}
 	if attr := content.Attributes["version"]; attr != nil {
-		d.warn(attr.NameRange, "Version constraints inside provider configuration blocks are deprecated", "The argument version has no effect here. Put the constraint into required_providers.")
+		d.warn(attr.NameRange, "Version constraints inside provider configuration blocks are deprecated",
+			"The argument version has no effect here. Put the constraint into required_providers.")
 	}
 	if attr := content.Attributes["for_each"]; attr != nil {
 		p.ForEach = d.optional(content.Attributes, "for_each", diag.KeyField("provider", id.String()))
 		if id.Alias == "" {
-			d.fail(attr.NameRange, "Alias required when using \"for_each\"", "The for_each argument is allowed only for provider configurations with an alias.")
+			d.fail(attr.NameRange, "Alias required when using \"for_each\"",
+				"The for_each argument is allowed only for provider configurations with an alias.")
 		}
 	}
 	spec := d.in(p.positions, func(c *converter) map[string]any {
@@ -135,7 +140,8 @@ func (d *decoder) terraform(body hcl.Body) {
 		d.config.Versions = append(d.config.Versions, version)
 	}
 	if attr := content.Attributes["experiments"]; attr != nil {
-		d.fail(attr.NameRange, "Unsupported experiments", "Hykube has no experimental features of Terraform. Remove the argument, and what depends on it.")
+		d.fail(attr.NameRange, "Unsupported experiments",
+			"Hykube has no experimental features of Terraform. Remove the argument, and what depends on it.")
 	}
 	if attr := content.Attributes["language"]; attr != nil && hcl.ExprAsKeyword(attr.Expr) != "TF2021" {
 		d.fail(attr.Expr.Range(), "Unsupported language edition", "The only edition of the language is TF2021.")
@@ -145,10 +151,12 @@ func (d *decoder) terraform(body hcl.Body) {
 		case "required_providers":
 			d.requiredProviders(b.Body)
 		case "provider_meta":
-			d.fail(b.DefRange, "Unsupported provider_meta", "Hykube sends no provider_meta to providers. Remove the block.")
+			d.fail(b.DefRange, "Unsupported provider_meta",
+				"Hykube sends no provider_meta to providers. Remove the block.")
 		case "backend", "cloud", "encryption":
 			if d.override || len(d.config.Path) == 0 {
-				d.warn(b.DefRange, "Block without effect", "Hykube keeps records in its own database, so the %s block has no effect here. It may stay for Terraform.", b.Type)
+				d.warn(b.DefRange, "Block without effect",
+					"Hykube keeps records in its own database, so the %s block has no effect here. It may stay for Terraform.", b.Type)
 			}
 		}
 	}
@@ -163,7 +171,8 @@ func (d *decoder) requiredProviders(body hcl.Body) {
 		}
 		if p := d.requiredProvider(attrs[name]); p != nil {
 			if d.config.Required[name] != nil && !d.override {
-				d.fail(attrs[name].NameRange, "Duplicate required provider", "There is another entry for the provider %q in required_providers.", name)
+				d.fail(attrs[name].NameRange, "Duplicate required provider",
+					"There is another entry for the provider %q in required_providers.", name)
 				continue
 			}
 			d.config.Required[name] = p
@@ -200,7 +209,8 @@ func (d *decoder) requiredProvider(attr *hcl.Attribute) *RequiredProvider {
 				}
 			}
 		default:
-			d.fail(pair.Key.Range(), "Invalid required_providers object", "required_providers objects can only contain \"version\", \"source\" and \"configuration_aliases\" attributes. To configure a provider, use a \"provider\" block.")
+			d.fail(pair.Key.Range(), "Invalid required_providers object",
+				"required_providers objects can only contain \"version\", \"source\" and \"configuration_aliases\" attributes. To configure a provider, use a \"provider\" block.")
 		}
 	}
 	return p

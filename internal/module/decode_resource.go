@@ -12,7 +12,8 @@ import (
 	"github.com/hykube/hykube/internal/diag"
 )
 
-var modeNames = map[v1alpha1.Mode]string{"": "resource", v1alpha1.ModeData: "data", v1alpha1.ModeEphemeral: "ephemeral", v1alpha1.ModeAction: "action"}
+var modeNames = map[v1alpha1.Mode]string{"": "resource", v1alpha1.ModeData: "data", v1alpha1.ModeEphemeral: "ephemeral",
+	v1alpha1.ModeAction: "action"}
 
 // newBlock returns the block to decode into: a new one, or the one that an override file changes.
 func (d *decoder) newBlock(b *hcl.Block, mode v1alpha1.Mode) *Block {
@@ -75,7 +76,8 @@ func (d *decoder) action(b *hcl.Block) {
 			d.fail(config.DefRange, "Duplicate config block", "An action has at most one config block.")
 			continue
 		}
-		maps.Copy(block.Spec, d.in(block.positions, func(c *converter) map[string]any { return c.spec(config.Body, nil, "spec") }))
+		maps.Copy(block.Spec, d.in(block.positions,
+			func(c *converter) map[string]any { return c.spec(config.Body, nil, "spec") }))
 	}
 	d.meta(block, content)
 }
@@ -108,7 +110,8 @@ func (d *decoder) meta(block *Block, content *hcl.BodyContent) {
 func (d *decoder) repetition(r *Repetition, attrs hcl.Attributes, field string) {
 	count, forEach := attrs["count"], attrs["for_each"]
 	if count != nil && forEach != nil {
-		d.fail(forEach.NameRange, "Invalid combination of \"count\" and \"for_each\"", "The \"count\" and \"for_each\" meta-arguments are mutually-exclusive, only one should be used to be explicit about the number of resources to be created.")
+		d.fail(forEach.NameRange, "Invalid combination of \"count\" and \"for_each\"",
+			"The \"count\" and \"for_each\" meta-arguments are mutually-exclusive, only one should be used to be explicit about the number of resources to be created.")
 		return
 	}
 	if count != nil || forEach != nil {
@@ -121,16 +124,19 @@ func (d *decoder) refuseProvisioners(blocks hcl.Blocks) {
 	for _, b := range blocks {
 		switch b.Type {
 		case "provisioner":
-			d.fail(b.DefRange, "Unsupported provisioner", "Hykube runs no provisioners: they act on machines, and a plan cannot show what they do. Use what the provider has for it, such as user data, an action, or a workflow after the apply; then remove the block.")
+			d.fail(b.DefRange, "Unsupported provisioner",
+				"Hykube runs no provisioners: they act on machines, and a plan cannot show what they do. Use what the provider has for it, such as user data, an action, or a workflow after the apply; then remove the block.")
 		case "connection":
-			d.fail(b.DefRange, "Unsupported connection", "Hykube runs no provisioners, so a connection block has no effect. Remove it.")
+			d.fail(b.DefRange, "Unsupported connection",
+				"Hykube runs no provisioners, so a connection block has no effect. Remove it.")
 		}
 	}
 }
 
 // lifecycleOf are the arguments and blocks that the lifecycle of each mode may have.
 var lifecycleOf = map[v1alpha1.Mode][]string{
-	"":                     {"create_before_destroy", "prevent_destroy", "ignore_changes", "replace_triggered_by", "enabled", "destroy", "precondition", "postcondition", "action_trigger"},
+	"": {"create_before_destroy", "prevent_destroy", "ignore_changes", "replace_triggered_by",
+		"enabled", "destroy", "precondition", "postcondition", "action_trigger"},
 	v1alpha1.ModeData:      {"enabled", "precondition", "postcondition"},
 	v1alpha1.ModeEphemeral: {"enabled", "precondition", "postcondition"},
 	v1alpha1.ModeAction:    {"enabled", "precondition"},
@@ -140,19 +146,22 @@ func (d *decoder) lifecycle(block *Block, b *hcl.Block) {
 	content, l := d.content(b.Body, lifecycleSchema), &block.Lifecycle
 	for name, attr := range content.Attributes {
 		if !slices.Contains(lifecycleOf[block.Mode], name) {
-			d.fail(attr.NameRange, "Unsupported argument", "The lifecycle argument %q cannot be used in a block of the type %q.", name, modeNames[block.Mode])
+			d.fail(attr.NameRange, "Unsupported argument",
+				"The lifecycle argument %q cannot be used in a block of the type %q.", name, modeNames[block.Mode])
 		}
 	}
 	for _, inner := range content.Blocks {
 		if !slices.Contains(lifecycleOf[block.Mode], inner.Type) {
-			d.fail(inner.DefRange, "Unsupported block type", "The lifecycle block %q cannot be used in a block of the type %q.", inner.Type, modeNames[block.Mode])
+			d.fail(inner.DefRange, "Unsupported block type",
+				"The lifecycle block %q cannot be used in a block of the type %q.", inner.Type, modeNames[block.Mode])
 		}
 	}
 	attrs := content.Attributes
 	if attr := attrs["create_before_destroy"]; attr != nil {
 		l.CreateBeforeDestroy = new(d.bool(attr, false))
 	}
-	for name, to := range map[string]**Expr{"prevent_destroy": &l.PreventDestroy, "destroy": &l.Destroy, "enabled": &block.Enabled} {
+	for name, to := range map[string]**Expr{"prevent_destroy": &l.PreventDestroy, "destroy": &l.Destroy,
+		"enabled": &block.Enabled} {
 		if attrs[name] != nil {
 			*to = d.optional(attrs, name, "lifecycle")
 		}
@@ -165,7 +174,8 @@ func (d *decoder) lifecycle(block *Block, b *hcl.Block) {
 		d.note(diags)
 		l.ReplaceTriggeredBy = nil
 		for i, e := range items {
-			l.ReplaceTriggeredBy = append(l.ReplaceTriggeredBy, d.reference(e, diag.IndexField("lifecycle.replace_triggered_by", i)))
+			l.ReplaceTriggeredBy = append(l.ReplaceTriggeredBy,
+				d.reference(e, diag.IndexField("lifecycle.replace_triggered_by", i)))
 		}
 	}
 	if conditions := d.conditions(content.Blocks, "precondition", "lifecycle"); conditions != nil {
@@ -234,7 +244,8 @@ func relativeText(t hcl.Traversal) string {
 }
 
 // triggerEvents are the events of an action_trigger block.
-var triggerEvents = []string{"before_create", "after_create", "before_update", "after_update", "before_destroy", "after_destroy"}
+var triggerEvents = []string{"before_create", "after_create", "before_update", "after_update", "before_destroy",
+	"after_destroy"}
 
 func (d *decoder) trigger(l *Lifecycle, b *hcl.Block, field string) {
 	content := d.content(b.Body, triggerSchema)

@@ -36,7 +36,8 @@ func (d *decoder) target(e hcl.Expression, field string, loose bool) (Target, bo
 	}
 	steps, ok := d.steps(native, field)
 	if !ok || len(steps) == 0 {
-		d.fail(e.Range(), "Invalid address", "An address is that of a resource or a module, such as sim_network.main, module.net or module.net[\"eu\"].sim_network.main.")
+		d.fail(e.Range(), "Invalid address",
+			"An address is that of a resource or a module, such as sim_network.main, module.net or module.net[\"eu\"].sim_network.main.")
 		return t, false
 	}
 	for len(steps) >= 2 && steps[0].name == "module" && steps[0].key == nil {
@@ -60,7 +61,8 @@ func (d *decoder) target(e hcl.Expression, field string, loose bool) (Target, bo
 		steps = steps[1:]
 	}
 	if len(steps) < 2 || steps[0].name == "" || steps[1].name == "" {
-		d.fail(e.Range(), "Invalid address", "An address is that of a resource or a module, such as sim_network.main, module.net or module.net[\"eu\"].sim_network.main.")
+		d.fail(e.Range(), "Invalid address",
+			"An address is that of a resource or a module, such as sim_network.main, module.net or module.net[\"eu\"].sim_network.main.")
 		return t, false
 	}
 	t.Block.Type, t.Block.Name, steps = steps[0].name, steps[1].name, steps[2:]
@@ -85,7 +87,8 @@ func (d *decoder) nativeOf(e hcl.Expression) (hclsyntax.Expression, bool) {
 	}
 	v, diags := e.Value(nil)
 	if diags.HasErrors() || v.IsNull() || v.Type() != cty.String {
-		d.fail(e.Range(), "Invalid expression", "A single static variable reference is required: only attribute access and indexing with constant keys. No calculations, function calls, template expressions, etc are allowed here.")
+		d.fail(e.Range(), "Invalid expression",
+			"A single static variable reference is required: only attribute access and indexing with constant keys. No calculations, function calls, template expressions, etc are allowed here.")
 		return nil, false
 	}
 	parsed, diags := hclsyntax.ParseExpression([]byte(v.AsString()), e.Range().Filename, e.Range().Start)
@@ -124,7 +127,8 @@ func (d *decoder) traversal(t hcl.Traversal, field string) ([]addressStep, bool)
 		case hcl.TraverseAttr:
 			out = append(out, addressStep{name: s.Name})
 		case hcl.TraverseIndex:
-			out = append(out, addressStep{key: &Expr{Value: jsonOf(s.Key), Field: field, Range: s.SrcRange, of: d.positions}})
+			out = append(out, addressStep{key: &Expr{Value: jsonOf(s.Key), Field: field, Range: s.SrcRange,
+				of: d.positions}})
 		default:
 			return nil, false
 		}
@@ -150,7 +154,8 @@ func (d *decoder) providerRef(e hcl.Expression, field string) (*ProviderRef, boo
 		ref.Key, steps = steps[0].key, steps[1:]
 	}
 	if !ok || ref.Name == "" || len(steps) > 0 {
-		d.fail(e.Range(), "Invalid provider configuration reference", "A provider configuration reference is the name of a provider, optionally with an alias, such as aws or aws.west.")
+		d.fail(e.Range(), "Invalid provider configuration reference",
+			"A provider configuration reference is the name of a provider, optionally with an alias, such as aws or aws.west.")
 		return nil, false
 	}
 	return ref, true
@@ -167,7 +172,8 @@ func (d *decoder) moved(b *hcl.Block) {
 	m.From, okFrom = d.target(from.Expr, "moved.from", false)
 	m.To, okTo = d.target(to.Expr, "moved.to", false)
 	if okFrom && okTo && (m.From.Block == BlockID{}) != (m.To.Block == BlockID{}) {
-		d.fail(b.DefRange, "Invalid \"moved\" addresses", "The \"from\" and \"to\" addresses must either both refer to resources or both refer to modules.")
+		d.fail(b.DefRange, "Invalid \"moved\" addresses",
+			"The \"from\" and \"to\" addresses must either both refer to resources or both refer to modules.")
 		return
 	}
 	if okFrom && okTo {
@@ -177,7 +183,8 @@ func (d *decoder) moved(b *hcl.Block) {
 
 func (d *decoder) importBlock(b *hcl.Block) {
 	if len(d.config.Path) > 0 {
-		d.fail(b.DefRange, "Invalid import configuration", "An import block was detected in %q. Import blocks are only allowed in the root module.", d.config.Dir)
+		d.fail(b.DefRange, "Invalid import configuration",
+			"An import block was detected in %q. Import blocks are only allowed in the root module.", d.config.Dir)
 		return
 	}
 	content := d.content(b.Body, importSchema)
@@ -192,7 +199,8 @@ func (d *decoder) importBlock(b *hcl.Block) {
 		ID: d.optional(content.Attributes, "id", field), Identity: d.optional(content.Attributes, "identity", field),
 	}
 	if (i.ID == nil) == (i.Identity == nil) {
-		d.fail(b.DefRange, "Invalid import block", "An import block must have either the argument \"id\" or the argument \"identity\".")
+		d.fail(b.DefRange, "Invalid import block",
+			"An import block must have either the argument \"id\" or the argument \"identity\".")
 		return
 	}
 	if attr := content.Attributes["provider"]; attr != nil {
@@ -220,7 +228,8 @@ func (d *decoder) removed(b *hcl.Block) {
 		return
 	}
 	if target.Key != nil {
-		d.fail(from.Expr.Range(), "Resource instance address not allowed", "Resource address must be a resource (e.g. \"test_instance.foo\"), not a resource instance (e.g. \"test_instance.foo[1]\").")
+		d.fail(from.Expr.Range(), "Resource instance address not allowed",
+			"Resource address must be a resource (e.g. \"test_instance.foo\"), not a resource instance (e.g. \"test_instance.foo[1]\").")
 		return
 	}
 	r.From = target

@@ -15,7 +15,8 @@ import (
 type writtenVariable struct{ ty, fallback *hcl.Attribute }
 
 // reservedVariables are names that an argument of a module block cannot have.
-var reservedVariables = []string{"source", "version", "providers", "count", "for_each", "lifecycle", "depends_on", "locals"}
+var reservedVariables = []string{"source", "version", "providers", "count", "for_each", "lifecycle", "depends_on",
+	"locals"}
 
 func (d *decoder) variable(b *hcl.Block) {
 	name := b.Labels[0]
@@ -24,7 +25,8 @@ func (d *decoder) variable(b *hcl.Block) {
 		return
 	}
 	if slices.Contains(reservedVariables, name) {
-		d.fail(b.LabelRanges[0], "Invalid variable name", "The variable name %q is reserved due to its special meaning inside module blocks.", name)
+		d.fail(b.LabelRanges[0], "Invalid variable name",
+			"The variable name %q is reserved due to its special meaning inside module blocks.", name)
 		return
 	}
 	content := d.content(b.Body, variableSchema)
@@ -67,12 +69,14 @@ func (d *decoder) typed(v *Variable) {
 		return
 	}
 	if value.IsNull() && !v.Nullable {
-		d.fail(attr.Expr.Range(), "Invalid default value for variable", "A null default value is not valid when nullable=false.")
+		d.fail(attr.Expr.Range(), "Invalid default value for variable",
+			"A null default value is not valid when nullable=false.")
 		return
 	}
 	converted, err := v.convert(value)
 	if err != nil {
-		d.fail(attr.Expr.Range(), "Invalid default value for variable", "This default value is not compatible with the variable's type constraint: %s.", describe(err))
+		d.fail(attr.Expr.Range(), "Invalid default value for variable",
+			"This default value is not compatible with the variable's type constraint: %s.", describe(err))
 		return
 	}
 	v.Default = converted

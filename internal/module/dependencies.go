@@ -41,8 +41,8 @@ func (d *Dependencies) Of(s *Set, i int) []lang.Address {
 	return slices.SortedFunc(maps.Keys(out), lang.Address.Compare)
 }
 
-// Through returns the addresses of the objects on which the i-th instance of a block depends through named values, and through
-// count or for_each, sorted.
+// Through returns the addresses of the objects on which the i-th instance of a block depends through named values, and
+// through count or for_each, sorted.
 func (d *Dependencies) Through(s *Set, i int) []lang.Address {
 	out := d.repeated(s)
 	refs := slices.DeleteFunc(s.references(i), func(r lang.Reference) bool { return !r.Named() })
@@ -50,8 +50,8 @@ func (d *Dependencies) Through(s *Set, i int) []lang.Address {
 	return slices.SortedFunc(maps.Keys(out), lang.Address.Compare)
 }
 
-// Repeats returns the addresses of the objects to which count or for_each of a block refers itself, without those behind named
-// values.
+// Repeats returns the addresses of the objects to which count or for_each of a block refers itself, without those
+// behind named values.
 func (d *Dependencies) Repeats(s *Set) []lang.Address {
 	out := map[lang.Address]bool{}
 	for _, e := range []*Expr{s.Count, s.ForEach, s.Enabled} {

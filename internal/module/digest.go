@@ -24,8 +24,8 @@ func (x *Expansion) Digests() func(s *Set, i int) [sha256.Size]byte {
 	return d.instance
 }
 
-// OutputDigests returns a function that gives the digest of an output of the root module: of its value, as far as that does not
-// depend on objects. It is not safe for concurrent use.
+// OutputDigests returns a function that gives the digest of an output of the root module: of its value, as far as that
+// does not depend on objects. It is not safe for concurrent use.
 func (x *Expansion) OutputDigests() func(name string) [sha256.Size]byte {
 	d := &digester{x.Values(func(lang.Address) (cty.Value, bool) { return cty.NilVal, false })}
 	return func(name string) [sha256.Size]byte {
@@ -146,7 +146,8 @@ func (d *digester) value(h *content, v cty.Value, of *named) {
 		}
 		d.text(h, "n"+bare.AsBigFloat().Text('g', -1))
 	case bare.CanIterateElements():
-		d.text(h, fmt.Sprintf("%t%t%t %d", ty.IsObjectType() || ty.IsMapType(), ty.IsSetType(), ty.IsCollectionType(), bare.LengthInt()))
+		d.text(h, fmt.Sprintf("%t%t%t %d", ty.IsObjectType() || ty.IsMapType(), ty.IsSetType(), ty.IsCollectionType(),
+			bare.LengthInt()))
 		for it := bare.ElementIterator(); it.Next(); {
 			key, member := it.Element()
 			if !ty.IsSetType() {

@@ -60,8 +60,8 @@ type Expansion struct {
 	moves     []move
 }
 
-// Functions returns the functions that expressions of the module may call besides the built-in ones: those in the inputs, and
-// those that read its files.
+// Functions returns the functions that expressions of the module may call besides the built-in ones: those in the
+// inputs, and those that read its files.
 func (x *Expansion) Functions() lang.Functions { return x.functions }
 
 // Instance is an instance of a module.
@@ -209,8 +209,8 @@ func (x *Expansion) add(i *Instance) *Instance {
 	return i
 }
 
-// Waits returns why an address of the expansion has no instances yet: that of a block, of a module, or in one. It returns nil if they
-// are known.
+// Waits returns why an address of the expansion has no instances yet: that of a block, of a module, or in one. It
+// returns nil if they are known.
 func (x *Expansion) Waits(a lang.Address) *Waiting {
 	for _, w := range x.Waiting {
 		if w.Address == a || w.Address.Covers(a) || a.Covers(w.Address) {
@@ -231,7 +231,9 @@ func (x *Expansion) readInputs() diag.Diagnostics {
 	for _, name := range sortedKeys(x.inputs.Values) {
 		field := diag.KeyField("spec.inputs", name)
 		if variables[name] == nil {
-			diags = append(diags, diag.Errorf(field, "Value for undeclared variable", "The root module does not declare a variable named %q.%s", name, diag.DidYouMean(name, sortedKeys(variables))))
+			diags = append(diags, diag.Errorf(field, "Value for undeclared variable",
+				"The root module does not declare a variable named %q.%s", name,
+				diag.DidYouMean(name, sortedKeys(variables))))
 			continue
 		}
 		e := &Expr{Value: x.inputs.Values[name], Field: field, of: Positions{}}
@@ -243,12 +245,15 @@ func (x *Expansion) readInputs() diag.Diagnostics {
 			}
 		}
 		var found diag.Diagnostics
-		e.parsed, found = lang.ParseExpression(e.Value, field, lang.ExpressionOptions{Functions: x.inputs.Functions, Budget: x.inputs.Budget})
+		e.parsed, found = lang.ParseExpression(e.Value, field,
+			lang.ExpressionOptions{Functions: x.inputs.Functions, Budget: x.inputs.Budget})
 		diags = append(diags, found...)
 	}
 	for _, name := range sortedKeys(variables) {
 		if _, given := x.inputs.Values[name]; !given && variables[name].Default == cty.NilVal {
-			diags = append(diags, diag.Errorf(diag.KeyField("spec.inputs", name), "No value for required variable", "The root module input variable %q is not set, and has no default value. Set spec.inputs.%s.", name, name))
+			diags = append(diags, diag.Errorf(diag.KeyField("spec.inputs", name), "No value for required variable",
+				"The root module input variable %q is not set, and has no default value. Set spec.inputs.%s.", name,
+				name))
 		}
 	}
 	return diags
@@ -294,7 +299,8 @@ func (e *expander) set(i *Instance, id BlockID) *Set {
 	e.diags = append(e.diags, diags...)
 	if e.blocks += s.Len(); e.blocks > MaxInstances && !e.full {
 		e.full = true
-		e.diags = append(e.diags, diag.Errorf(placeOf(b.Range), "Too many instances", "A Module has at most %d instances of resources.", MaxInstances))
+		e.diags = append(e.diags, diag.Errorf(placeOf(b.Range), "Too many instances",
+			"A Module has at most %d instances of resources.", MaxInstances))
 	}
 	if e.full {
 		s.count, s.keys = 0, nil
@@ -307,7 +313,8 @@ func (e *expander) set(i *Instance, id BlockID) *Set {
 
 // selfReference reports a count or for_each that depends on the instances that it determines.
 func (e *expander) selfReference(r hcl.Range, what string) {
-	e.diags = append(e.diags, diag.Errorf(placeOf(r), "Cycle", "The count or for_each of %s depends on %s itself. Remove the reference.", what, what))
+	e.diags = append(e.diags, diag.Errorf(placeOf(r), "Cycle",
+		"The count or for_each of %s depends on %s itself. Remove the reference.", what, what))
 }
 
 // called returns the instances of a call. It expands them at the first call.
@@ -333,7 +340,8 @@ func (e *expander) called(i *Instance, name string) *repeated {
 	if e.modules += r.Len(); e.modules > MaxModuleInstances || child == nil {
 		if !e.full {
 			e.full = true
-			e.diags = append(e.diags, diag.Errorf(placeOf(call.Range), "Too many instances", "A Module has at most %d instances of modules.", MaxModuleInstances))
+			e.diags = append(e.diags, diag.Errorf(placeOf(call.Range), "Too many instances",
+				"A Module has at most %d instances of modules.", MaxModuleInstances))
 		}
 		r.count, r.keys = 0, nil
 		return r
@@ -374,7 +382,8 @@ func (e *expander) adopt(old, next *Instance) *Instance {
 		own := &repeated{repetition: calls.repetition, instances: make([]*Instance, len(calls.instances))}
 		for k, child := range calls.instances {
 			own.instances[k] = e.adopt(child, &Instance{
-				Path: child.Path, Config: child.Config, Parent: next, Call: child.Call, each: child.each, from: child.from, seen: child.seen,
+				Path: child.Path, Config: child.Config, Parent: next, Call: child.Call, each: child.each,
+				from: child.from, seen: child.seen,
 			})
 		}
 		e.modules += own.Len()
@@ -397,7 +406,8 @@ func (e *expander) repetition(i *Instance, r *Repetition, a lang.Address, at hcl
 }
 
 // repeats evaluates an expression that repeats something. waiting is set if its value is not known.
-func (e *expander) repeats(i *Instance, x *Expr, a lang.Address, summary, unknown string) (from *named, waiting *Waiting, diags diag.Diagnostics) {
+func (e *expander) repeats(i *Instance, x *Expr, a lang.Address, summary,
+	unknown string) (from *named, waiting *Waiting, diags diag.Diagnostics) {
 	from, diags = e.evaluateTracked(x, i, nil)
 	v := from.value
 	if len(from.needs) > 0 {
@@ -409,13 +419,16 @@ func (e *expander) repeats(i *Instance, x *Expr, a lang.Address, summary, unknow
 		return from, nil, diags
 	}
 	if v.HasMark(lang.Ephemeral) {
-		return from, nil, diag.Diagnostics{x.problem(summary, "The value is ephemeral, so it is not known in later plans. It cannot determine which instances exist.")}
+		return from, nil, diag.Diagnostics{x.problem(summary,
+			"The value is ephemeral, so it is not known in later plans. It cannot determine which instances exist.")}
 	}
 	bare, _ := v.Unmark()
 	if set := bare.Type().IsSetType(); !bare.IsKnown() || set && !bare.IsWhollyKnown() {
 		needs := slices.SortedFunc(maps.Keys(from.needs), lang.Address.Compare)
-		if v.HasMark(lang.Sensitive) && len(needs) > 0 && !slices.ContainsFunc(needs, func(need lang.Address) bool { _, known := e.known(need); return !known }) {
-			return from, nil, diag.Diagnostics{x.problem(summary, "The value depends on a sensitive value of %s. It cannot determine which instances exist, because their keys are not secret.", needs[0])}
+		if v.HasMark(lang.Sensitive) && len(needs) > 0 && !slices.ContainsFunc(needs,
+			func(need lang.Address) bool { _, known := e.known(need); return !known }) {
+			return from, nil, diag.Diagnostics{x.problem(summary,
+				"The value depends on a sensitive value of %s. It cannot determine which instances exist, because their keys are not secret.", needs[0])}
 		}
 		return from, &Waiting{Address: a, Needs: needs, Problem: x.problem(summary, "%s", unknown)}, nil
 	}
@@ -428,7 +441,8 @@ const (
 	unknownForEach = `The "for_each" map includes keys derived from resource attributes that cannot be determined until apply, and so Hykube cannot determine the full set of keys that will identify the instances. When working with unknown values in for_each, it's better to define the map keys statically in your configuration and place apply-time results only in the map values. Alternatively, use the -target argument to first apply only the resources that the for_each value depends on.`
 )
 
-const summaryCount, summaryForEach, summaryEnabled = "Invalid count argument", "Invalid for_each argument", "Invalid enabled argument"
+const summaryCount, summaryForEach, summaryEnabled = "Invalid count argument", "Invalid for_each argument",
+	"Invalid enabled argument"
 
 func (e *expander) count(i *Instance, x *Expr, a lang.Address) (repetition, diag.Diagnostics) {
 	r := repetition{Repeats: lang.RepeatCount}
@@ -447,11 +461,13 @@ func (e *expander) count(i *Instance, x *Expr, a lang.Address) (repetition, diag
 	count, accuracy := n.AsBigFloat().Int64()
 	switch {
 	case count < 0:
-		return r, x.problems(summaryCount, `The given "count" argument value is unsuitable: must be greater than or equal to zero.`)
+		return r, x.problems(summaryCount,
+			`The given "count" argument value is unsuitable: must be greater than or equal to zero.`)
 	case accuracy != 0:
 		return r, x.problems(summaryCount, `The given "count" argument value is unsuitable: must be a whole number.`)
 	case count > MaxInstances:
-		return r, x.problems(summaryCount, `The given "count" argument value is unsuitable: the limit is %d.`, MaxInstances)
+		return r, x.problems(summaryCount, `The given "count" argument value is unsuitable: the limit is %d.`,
+			MaxInstances)
 	}
 	r.count = int(count)
 	return r, nil
@@ -459,7 +475,8 @@ func (e *expander) count(i *Instance, x *Expr, a lang.Address) (repetition, diag
 
 func (e *expander) enabled(i *Instance, x *Expr, a lang.Address) (repetition, diag.Diagnostics) {
 	r := repetition{}
-	from, waiting, diags := e.repeats(i, x, a, summaryEnabled, `The "enabled" value depends on resource attributes that cannot be determined until apply. To work around this, use the -target argument to first apply only the resources that it depends on.`)
+	from, waiting, diags := e.repeats(i, x, a, summaryEnabled,
+		`The "enabled" value depends on resource attributes that cannot be determined until apply. To work around this, use the -target argument to first apply only the resources that it depends on.`)
 	if r.Waiting = waiting; waiting != nil || diag.HasErrors(diags) {
 		return r, diags
 	}
@@ -482,29 +499,36 @@ func (e *expander) forEach(i *Instance, x *Expr, a lang.Address) (repetition, di
 	}
 	r.from = from
 	if from.value.HasMark(lang.Sensitive) {
-		return r, x.problems(summaryForEach, "Sensitive values, or values derived from sensitive values, cannot be used as for_each arguments. If used, the sensitive value could be exposed as a resource instance key.")
+		return r, x.problems(summaryForEach,
+			"Sensitive values, or values derived from sensitive values, cannot be used as for_each arguments. If used, the sensitive value could be exposed as a resource instance key.")
 	}
 	v, _ := from.value.Unmark()
 	ty := v.Type()
 	switch {
 	case v.IsNull():
-		return r, x.problems(summaryForEach, `The given "for_each" argument value is unsuitable: the given "for_each" argument value is null. A map, or set of strings is allowed.`)
+		return r, x.problems(summaryForEach,
+			`The given "for_each" argument value is unsuitable: the given "for_each" argument value is null. A map, or set of strings is allowed.`)
 	case !ty.IsMapType() && !ty.IsObjectType() && !ty.IsSetType():
-		return r, x.problems(summaryForEach, `The given "for_each" argument value is unsuitable: the "for_each" argument must be a map, or set of strings, and you have provided a value of type %s.`, ty.FriendlyName())
+		return r, x.problems(summaryForEach,
+			`The given "for_each" argument value is unsuitable: the "for_each" argument must be a map, or set of strings, and you have provided a value of type %s.`, ty.FriendlyName())
 	case ty.IsSetType() && v.LengthInt() > 0 && ty.ElementType() != cty.String:
-		return r, x.problems(summaryForEach, `The given "for_each" argument value is unsuitable: "for_each" supports maps and sets of strings, but you have provided a set containing type %s.`, ty.ElementType().FriendlyName())
+		return r, x.problems(summaryForEach,
+			`The given "for_each" argument value is unsuitable: "for_each" supports maps and sets of strings, but you have provided a set containing type %s.`, ty.ElementType().FriendlyName())
 	case v.LengthInt() > MaxInstances:
-		return r, x.problems(summaryForEach, `The given "for_each" argument value is unsuitable: the limit is %d keys.`, MaxInstances)
+		return r, x.problems(summaryForEach, `The given "for_each" argument value is unsuitable: the limit is %d keys.`,
+			MaxInstances)
 	}
 	r.values = make(map[string]cty.Value, v.LengthInt())
 	for it := v.ElementIterator(); it.Next(); {
 		k, member := it.Element()
 		if k.IsNull() {
-			return r, x.problems(summaryForEach, `The given "for_each" argument value is unsuitable: "for_each" sets must not contain null values.`)
+			return r, x.problems(summaryForEach,
+				`The given "for_each" argument value is unsuitable: "for_each" sets must not contain null values.`)
 		}
 		key := k.AsString()
 		if len(key) > maxKeyBytes {
-			return r, x.problems(summaryForEach, `The given "for_each" argument value is unsuitable: the key %.40q... has %d bytes, and the limit is %d.`, key, len(key), maxKeyBytes)
+			return r, x.problems(summaryForEach,
+				`The given "for_each" argument value is unsuitable: the key %.40q... has %d bytes, and the limit is %d.`, key, len(key), maxKeyBytes)
 		}
 		r.keys, r.values[key] = append(r.keys, key), member
 	}

@@ -30,25 +30,31 @@ type Files map[string][]byte
 // check returns an error for files that no loader should read.
 func (f Files) check() diag.Diagnostics {
 	if len(f) > maxFiles {
-		return diag.Diagnostics{diag.Errorf("", "Module too large", "The module has %d files, and the limit is %d. Leave out the files that its expressions do not read.", len(f), maxFiles)}
+		return diag.Diagnostics{diag.Errorf("", "Module too large",
+			"The module has %d files, and the limit is %d. Leave out the files that its expressions do not read.",
+			len(f), maxFiles)}
 	}
 	var diags diag.Diagnostics
 	total, config := 0, 0
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		total += len(f[name])
 		if why := badPath(name); why != "" {
-			diags = append(diags, diag.Errorf("", "Invalid file name", "The file name %.200q %s. A name is a path within the module's directory, such as modules/net/main.tf.", name, why))
+			diags = append(diags, diag.Errorf("", "Invalid file name",
+				"The file name %.200q %s. A name is a path within the module's directory, such as modules/net/main.tf.",
+				name, why))
 		}
 		if kindOf(name) == noConfig {
 			continue
 		}
 		config += len(f[name])
 		if n := len(f[name]); n > maxConfigFile {
-			diags = append(diags, diag.Errorf(name, "File too large", "The file has %d bytes, and the limit is %d. Split it.", n, maxConfigFile))
+			diags = append(diags, diag.Errorf(name, "File too large",
+				"The file has %d bytes, and the limit is %d. Split it.", n, maxConfigFile))
 		}
 	}
 	if total > maxBytes || config > maxConfigBytes {
-		diags = append(diags, diag.Errorf("", "Module too large", "All files together have %d bytes, of which %d are configuration; the limits are %d and %d. Leave out what the module does not need.", total, config, maxBytes, maxConfigBytes))
+		diags = append(diags, diag.Errorf("", "Module too large",
+			"All files together have %d bytes, of which %d are configuration; the limits are %d and %d. Leave out what the module does not need.", total, config, maxBytes, maxConfigBytes))
 	}
 	return diags
 }

@@ -29,23 +29,27 @@ func functionsOf(files Files, providers lang.Functions) lang.Functions {
 		out = lang.Functions{}
 	}
 	maps.Copy(out, lang.Functions{
-		"file":             files.function(files.text),
-		lang.TemplateFile:  files.function(files.text),
-		"filebase64":       files.hash(func(b []byte) string { return base64.StdEncoding.EncodeToString(b) }),
-		"filemd5":          files.hash(func(b []byte) string { sum := md5.Sum(b); return hex.EncodeToString(sum[:]) }),
-		"filesha1":         files.hash(func(b []byte) string { sum := sha1.Sum(b); return hex.EncodeToString(sum[:]) }),
-		"filesha256":       files.hash(func(b []byte) string { sum := sha256.Sum256(b); return hex.EncodeToString(sum[:]) }),
-		"filesha512":       files.hash(func(b []byte) string { sum := sha512.Sum512(b); return hex.EncodeToString(sum[:]) }),
-		"filebase64sha256": files.hash(func(b []byte) string { sum := sha256.Sum256(b); return base64.StdEncoding.EncodeToString(sum[:]) }),
-		"filebase64sha512": files.hash(func(b []byte) string { sum := sha512.Sum512(b); return base64.StdEncoding.EncodeToString(sum[:]) }),
-		"fileexists":       files.exists(),
-		"fileset":          files.set(),
+		"file":            files.function(files.text),
+		lang.TemplateFile: files.function(files.text),
+		"filebase64":      files.hash(func(b []byte) string { return base64.StdEncoding.EncodeToString(b) }),
+		"filemd5":         files.hash(func(b []byte) string { sum := md5.Sum(b); return hex.EncodeToString(sum[:]) }),
+		"filesha1":        files.hash(func(b []byte) string { sum := sha1.Sum(b); return hex.EncodeToString(sum[:]) }),
+		"filesha256": files.hash(
+			func(b []byte) string { sum := sha256.Sum256(b); return hex.EncodeToString(sum[:]) }),
+		"filesha512": files.hash(
+			func(b []byte) string { sum := sha512.Sum512(b); return hex.EncodeToString(sum[:]) }),
+		"filebase64sha256": files.hash(
+			func(b []byte) string { sum := sha256.Sum256(b); return base64.StdEncoding.EncodeToString(sum[:]) }),
+		"filebase64sha512": files.hash(
+			func(b []byte) string { sum := sha512.Sum512(b); return base64.StdEncoding.EncodeToString(sum[:]) }),
+		"fileexists": files.exists(),
+		"fileset":    files.set(),
 	})
 	return out
 }
 
-// FileSignatures returns the functions that read files, with unknown results. Parsed expressions that several Modules share have
-// these; each evaluation has those of its Module.
+// FileSignatures returns the functions that read files, with unknown results. Parsed expressions that several Modules
+// share have these; each evaluation has those of its Module.
 func FileSignatures() lang.Functions {
 	out := functionsOf(nil, nil)
 	for name, f := range out {
@@ -139,7 +143,8 @@ func (f Files) set() function.Function {
 				if !ok {
 					inner, ok = strings.CutPrefix(name, dir+"/")
 				}
-				if ok && slices.ContainsFunc(alternatives, func(p []string) bool { return matches(p, strings.Split(inner, "/")) }) {
+				if ok && slices.ContainsFunc(alternatives,
+					func(p []string) bool { return matches(p, strings.Split(inner, "/")) }) {
 					out = append(out, cty.StringVal(inner))
 				}
 			}
@@ -179,7 +184,8 @@ func braces(pattern string) ([][]string, error) {
 			out = append(out, steps)
 		}
 		if len(todo)+len(out) > maxAlternatives {
-			return nil, fmt.Errorf("failed to glob pattern %q: it has more than %d alternatives", pattern, maxAlternatives)
+			return nil, fmt.Errorf("failed to glob pattern %q: it has more than %d alternatives", pattern,
+				maxAlternatives)
 		}
 	}
 	return out, nil

@@ -15,7 +15,8 @@ import (
 // ReadVariableFile reads the values in a file with variables. The result has the form of Inputs.Values.
 func ReadVariableFile(name string, content []byte) (map[string]any, diag.Diagnostics) {
 	if len(content) > maxConfigFile {
-		return nil, diag.Diagnostics{diag.Errorf(name, "File too large", "The file has %d bytes, and the limit is %d.", len(content), maxConfigFile)}
+		return nil, diag.Diagnostics{diag.Errorf(name, "File too large", "The file has %d bytes, and the limit is %d.",
+			len(content), maxConfigFile)}
 	}
 	body, diags := parseFile(name, content)
 	if body == nil {

@@ -129,7 +129,8 @@ func (l *loader) readManifest() {
 		Modules []struct{ Key, Dir string }
 	}
 	if err := json.Unmarshal(content, &manifest); err != nil {
-		l.diags = append(l.diags, diag.Errorf(manifestFile, "Invalid module manifest", "The file is not what terraform init writes: %v. Run terraform init again.", err))
+		l.diags = append(l.diags, diag.Errorf(manifestFile, "Invalid module manifest",
+			"The file is not what terraform init writes: %v. Run terraform init again.", err))
 		return
 	}
 	l.installed = make(map[string]string, len(manifest.Modules))
@@ -175,7 +176,8 @@ func newConfig(at []string, dir string) *Config {
 	return &Config{
 		Path: at, Dir: dir, positions: Positions{},
 		Variables: map[string]*Variable{}, Locals: map[string]*Expr{}, Outputs: map[string]*Output{},
-		Calls: map[string]*Call{}, Children: map[string]*Config{}, Blocks: map[BlockID]*Block{}, Checks: map[string]*Check{},
+		Calls: map[string]*Call{}, Children: map[string]*Config{}, Blocks: map[BlockID]*Block{},
+		Checks:    map[string]*Check{},
 		Providers: map[ProviderID]*Provider{}, Required: map[string]*RequiredProvider{},
 	}
 }
@@ -183,7 +185,8 @@ func newConfig(at []string, dir string) *Config {
 // child loads the module of a call.
 func (l *loader) child(parent *Config, call *Call, above []string) {
 	fail := func(summary, format string, args ...any) {
-		l.diags = append(l.diags, diag.Errorf(place(call.Range.Filename, call.Range.Start.Line, call.Range.Start.Column), summary, format, args...))
+		l.diags = append(l.diags, diag.Errorf(place(call.Range.Filename, call.Range.Start.Line,
+			call.Range.Start.Column), summary, format, args...))
 	}
 	if call.Source == "" {
 		return // the decoder has reported it
@@ -215,7 +218,8 @@ func (l *loader) directory(parent *Config, call *Call, fail func(summary, format
 			fail("Module not installed", "The source %q is not a directory of this module, and %s does not list it. Run terraform init, and include .terraform/modules.", call.Source, manifestFile)
 			return "", false
 		case badPath(dir) != "":
-			fail("Module not installed", "%s has the module %q in %q, which is not within the module's directory.", manifestFile, key, dir)
+			fail("Module not installed", "%s has the module %q in %q, which is not within the module's directory.",
+				manifestFile, key, dir)
 			return "", false
 		case len(l.files.in(dir)) == 0:
 			fail("Module not installed", "The directory %q of the module %q has no configuration files. Run terraform init, and include .terraform/modules.", dir, key)
@@ -226,9 +230,11 @@ func (l *loader) directory(parent *Config, call *Call, fail func(summary, format
 	dir, ok := inside(parent.Dir, call.Source)
 	switch {
 	case !ok:
-		fail("Module outside of the directory", "The source %q leads out of the module's directory, so its files are not here. Use the directory above as the root.", call.Source)
+		fail("Module outside of the directory",
+			"The source %q leads out of the module's directory, so its files are not here. Use the directory above as the root.", call.Source)
 	case len(l.files.in(dir)) == 0:
-		fail("Unreadable module directory", "The directory %q of the source %q has no configuration files.", dir, call.Source)
+		fail("Unreadable module directory", "The directory %q of the source %q has no configuration files.", dir,
+			call.Source)
 	default:
 		return dir, true
 	}

@@ -55,13 +55,15 @@ func (x *Expansion) Origins(s *Set, i int) []lang.Address {
 	return out
 }
 
-// listMoves lists the moved blocks of all module instances. A block that moves an instance which is still declared is an error.
+// listMoves lists the moved blocks of all module instances. A block that moves an instance which is still declared is
+// an error.
 func (x *Expansion) listMoves() (diags diag.Diagnostics) {
 	for _, i := range x.Instances {
 		for _, m := range i.Config.Moved {
 			next := move{m.From.in(i.Path), m.To.in(i.Path)}
 			if x.movesDeclared(next) {
-				diags = append(diags, diag.Errorf(placeOf(m.Range), "Moved object still exists", movedExists, next.from))
+				diags = append(diags, diag.Errorf(placeOf(m.Range), "Moved object still exists", movedExists,
+					next.from))
 			}
 			x.moves = append(x.moves, next)
 		}
@@ -96,8 +98,8 @@ func (x *Expansion) movesDeclared(m move) bool {
 	return false
 }
 
-// Undeclares reports whether an address is in a module that the expansion does not have, of a call that still exists, with
-// a block that still exists.
+// Undeclares reports whether an address is in a module that the expansion does not have, of a call that still exists,
+// with a block that still exists.
 func (x *Expansion) Undeclares(a lang.Address) bool {
 	if x.byPath[a.Module] != nil {
 		return false
@@ -219,7 +221,8 @@ func (v *Values) importing(block *Import, each *lang.Instance) (Importing, diag.
 		value, _, more := v.evaluate(part.of, root, each)
 		diags = append(diags, more...)
 		if !diag.HasErrors(more) && !value.IsWhollyKnown() {
-			diags = append(diags, part.of.problem("Invalid import id argument", "The import block refers to a value that is known only after apply. Write a value that is known before the plan."))
+			diags = append(diags, part.of.problem("Invalid import id argument",
+				"The import block refers to a value that is known only after apply. Write a value that is known before the plan."))
 		}
 		*part.to = value
 	}
@@ -237,13 +240,15 @@ func (v *Values) evaluated(t Target, each *lang.Instance) (Target, diag.Diagnost
 		diags = append(diags, more...)
 		value, marks := value.Unmark()
 		if len(marks) > 0 || !value.IsKnown() || value.IsNull() {
-			diags = append(diags, e.problem("Invalid index expression", "The key of an instance must be known before the plan, and neither null nor sensitive."))
+			diags = append(diags, e.problem("Invalid index expression",
+				"The key of an instance must be known before the plan, and neither null nor sensitive."))
 			return e
 		}
 		if value.Type() != cty.Number {
 			text, err := convert.Convert(value, cty.String)
 			if err != nil {
-				diags = append(diags, e.problem("Invalid index expression", "The key of an instance is a number or a string."))
+				diags = append(diags, e.problem("Invalid index expression",
+					"The key of an instance is a number or a string."))
 				return e
 			}
 			value = text
@@ -263,8 +268,8 @@ func (x *Expansion) HasChecks() bool {
 	return slices.ContainsFunc(x.Instances, func(i *Instance) bool { return len(i.Config.Checks) > 0 })
 }
 
-// Checks evaluates the check blocks of all modules. An assertion that is false, or whose value is not known, is a warning, and so is
-// an error in it. Each has the address of its check.
+// Checks evaluates the check blocks of all modules. An assertion that is false, or whose value is not known, is a
+// warning, and so is an error in it. Each has the address of its check.
 func (v *Values) Checks() diag.Diagnostics {
 	outer := v.diags
 	var found diag.Diagnostics

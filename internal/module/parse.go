@@ -55,7 +55,8 @@ func bodyOf(file *hcl.File, diags hcl.Diagnostics) hcl.Body {
 }
 
 func tooDeep(name string) diag.Diagnostics {
-	return diag.Diagnostics{diag.Errorf(place(name, 1, 1), "File too complex", "An expression has more than %d nested brackets, or more than %d operators in a row. Split it into local values.", maxDepth, maxOperators)}
+	return diag.Diagnostics{diag.Errorf(place(name, 1, 1), "File too complex",
+		"An expression has more than %d nested brackets, or more than %d operators in a row. Split it into local values.", maxDepth, maxOperators)}
 }
 
 // shallow reports whether the brackets and operators of a file are within the limits.
@@ -64,18 +65,21 @@ func shallow(tokens hclsyntax.Tokens) bool {
 	operators := 0
 	for _, t := range tokens {
 		switch t.Type {
-		case hclsyntax.TokenOBrace, hclsyntax.TokenOBrack, hclsyntax.TokenOParen, hclsyntax.TokenOQuote, hclsyntax.TokenOHeredoc,
+		case hclsyntax.TokenOBrace, hclsyntax.TokenOBrack, hclsyntax.TokenOParen, hclsyntax.TokenOQuote,
+			hclsyntax.TokenOHeredoc,
 			hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl:
 			open = append(open, t.Type)
 			operators = 0
-		case hclsyntax.TokenCBrace, hclsyntax.TokenCBrack, hclsyntax.TokenCParen, hclsyntax.TokenCQuote, hclsyntax.TokenCHeredoc,
+		case hclsyntax.TokenCBrace, hclsyntax.TokenCBrack, hclsyntax.TokenCParen, hclsyntax.TokenCQuote,
+			hclsyntax.TokenCHeredoc,
 			hclsyntax.TokenTemplateSeqEnd:
 			open = open[:max(0, len(open)-1)]
 		case hclsyntax.TokenNewline:
 			if len(open) == 0 || open[len(open)-1] == hclsyntax.TokenOBrace {
 				operators = 0
 			}
-		case hclsyntax.TokenIdent, hclsyntax.TokenNumberLit, hclsyntax.TokenComma, hclsyntax.TokenStringLit, hclsyntax.TokenQuotedLit, hclsyntax.TokenComment:
+		case hclsyntax.TokenIdent, hclsyntax.TokenNumberLit, hclsyntax.TokenComma, hclsyntax.TokenStringLit,
+			hclsyntax.TokenQuotedLit, hclsyntax.TokenComment:
 		default:
 			operators++
 		}
@@ -95,7 +99,8 @@ func shallowJSON(content []byte) bool {
 		if quoted && c == '\\' && i+1 < len(content) {
 			i++
 			c, escaped = content[i], true
-			if r, err := strconv.ParseUint(string(content[i+1:min(i+5, len(content))]), 16, 16); c == 'u' && err == nil {
+			if r, err := strconv.ParseUint(string(content[i+1:min(i+5, len(content))]), 16, 16); c == 'u' &&
+				err == nil {
 				c, i = byte(min(r, 0xff)), i+4
 			}
 		}

@@ -38,7 +38,8 @@ func (b *Block) Template() map[string]any {
 		}
 		out["replaceTriggeredBy"] = list
 	}
-	for field, conditions := range map[string][]Condition{"preconditions": l.Preconditions, "postconditions": l.Postconditions} {
+	for field, conditions := range map[string][]Condition{"preconditions": l.Preconditions,
+		"postconditions": l.Postconditions} {
 		if len(conditions) > 0 {
 			out[field] = conditionsOf(conditions)
 		}
@@ -189,8 +190,8 @@ func (v *Values) ProviderOf(s *Set, i int) (ProviderAddress, diag.Diagnostics) {
 	return v.provider(ref, s.Module, each)
 }
 
-// Required returns the local name of the provider of a block, and what its module requires of that provider. The source of a provider that
-// the module does not declare is the one that Terraform assumes.
+// Required returns the local name of the provider of a block, and what its module requires of that provider. The source
+// of a provider that the module does not declare is the one that Terraform assumes.
 func (s *Set) Required() (name string, of RequiredProvider) {
 	name = localProvider(s.Type)
 	if s.Block.Provider != nil {
@@ -223,12 +224,14 @@ func (v *Values) provider(ref ProviderRef, i *Instance, each *lang.Instance) (Pr
 		}
 		text, err := convert.Convert(value, cty.String)
 		if err != nil || !text.IsKnown() || text.IsNull() || text.IsMarked() {
-			return ProviderAddress{}, ref.Key.problems("Invalid provider instance key", "The key of a provider configuration must be a string that is known before the plan, and not sensitive.")
+			return ProviderAddress{}, ref.Key.problems("Invalid provider instance key",
+				"The key of a provider configuration must be a string that is known before the plan, and not sensitive.")
 		}
 		key = &v1alpha1.InstanceKey{Named: true, Name: text.AsString()}
 	}
 	for {
-		out := ProviderAddress{Module: i.Path, ProviderID: ref.ProviderID, Key: key, Block: i.Config.Providers[ref.ProviderID]}
+		out := ProviderAddress{Module: i.Path, ProviderID: ref.ProviderID, Key: key,
+			Block: i.Config.Providers[ref.ProviderID]}
 		if required := i.Config.Required[ref.Name]; required != nil {
 			out.Source = required.Source
 		}

@@ -9,7 +9,8 @@ import (
 	"github.com/hykube/hykube/internal/diag"
 )
 
-// This file refuses what the loader reads and what plans do not carry out yet. Nothing of a module is ever left out silently.
+// This file refuses what the loader reads and what plans do not carry out yet. Nothing of a module is ever left out
+// silently.
 
 const summaryUnsupported = "Not supported yet"
 
@@ -21,7 +22,8 @@ func (t *Tree) Unsupported() diag.Diagnostics {
 	var u unsupported
 	for name, content := range t.files {
 		if strings.Contains(string(content), "provider::") {
-			u.diags = append(u.diags, diag.Errorf(name, summaryUnsupported, "A Module cannot call functions of providers yet."))
+			u.diags = append(u.diags, diag.Errorf(name, summaryUnsupported,
+				"A Module cannot call functions of providers yet."))
 		}
 	}
 	u.config(t.Root)

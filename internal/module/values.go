@@ -48,7 +48,8 @@ type named struct {
 func (x *Expansion) Values(known Known) *Values { return newValues(x, known) }
 
 func newValues(x *Expansion, known Known) *Values {
-	return &Values{x: x, known: known, budget: x.inputs.Budget, memo: map[lang.Address]*named{}, repeated: map[repeatedIn]*named{}}
+	return &Values{x: x, known: known, budget: x.inputs.Budget, memo: map[lang.Address]*named{},
+		repeated: map[repeatedIn]*named{}}
 }
 
 // Within makes a budget bound the evaluations, in place of that of the expansion.
@@ -150,7 +151,8 @@ func (v *Values) named(a lang.Address) *named {
 	return v.memo[a]
 }
 
-// outside reports whether an address is not that of a named value of the expansion: an object, or an output of another Module.
+// outside reports whether an address is not that of a named value of the expansion: an object, or an output of another
+// Module.
 func (x *Expansion) outside(a lang.Address) bool {
 	return !a.Named() || a.Namespace != "" || v1alpha1.RootModule(a.Module) != x.inputs.Name
 }
@@ -211,7 +213,8 @@ func (v *Values) cycle(of []lang.Address) *named {
 	if i := v.x.byPath[of[0].Module]; i != nil {
 		at = i.Config.placeOf(of[0])
 	}
-	v.diags = append(v.diags, diag.Errorf(at, "Cycle", "These values depend on each other: %s. Remove one of the references.", strings.Join(names, ", ")))
+	v.diags = append(v.diags, diag.Errorf(at, "Cycle",
+		"These values depend on each other: %s. Remove one of the references.", strings.Join(names, ", ")))
 	n := &named{value: cty.DynamicVal, ok: true}
 	for _, a := range of {
 		v.memo[a] = n
@@ -295,7 +298,8 @@ func (v *Values) expression(e *Expr, i *Instance, each *lang.Instance) *named {
 
 // evaluate evaluates an expression in an instance of a module. needs are the objects outside on which the value
 // depends, sorted. The diagnostics have positions in files.
-func (v *Values) evaluate(e *Expr, i *Instance, each *lang.Instance) (value cty.Value, needs []lang.Address, diags diag.Diagnostics) {
+func (v *Values) evaluate(e *Expr, i *Instance,
+	each *lang.Instance) (value cty.Value, needs []lang.Address, diags diag.Diagnostics) {
 	n, diags := v.evaluateTracked(e, i, each)
 	return n.value, slices.SortedFunc(maps.Keys(n.needs), lang.Address.Compare), diags
 }
@@ -368,7 +372,8 @@ func (v *Values) variable(i *Instance, d *Variable) *named {
 	}
 	n.value = converted
 	if !d.Ephemeral && holds(n.value, lang.Ephemeral) {
-		v.diags = append(v.diags, d.problem(argument, "Ephemeral value not allowed", "The input variable %q does not accept ephemeral values: they are not in a plan. Declare it with ephemeral = true, or use ephemeralasnull.", d.Name))
+		v.diags = append(v.diags, d.problem(argument, "Ephemeral value not allowed",
+			"The input variable %q does not accept ephemeral values: they are not in a plan. Declare it with ephemeral = true, or use ephemeralasnull.", d.Name))
 		n.value = cty.UnknownVal(d.Type)
 	}
 	if d.Sensitive {
@@ -378,14 +383,16 @@ func (v *Values) variable(i *Instance, d *Variable) *named {
 		n.value = n.value.Mark(lang.Ephemeral)
 	}
 	if len(d.Validations) > 0 {
-		v.memo[lang.Address{Module: i.Path, Mode: lang.ModeVariable, Name: d.Name}] = n // a validation refers to the variable itself
+		// a validation refers to the variable itself
+		v.memo[lang.Address{Module: i.Path, Mode: lang.ModeVariable, Name: d.Name}] = n
 		v.assert(n, d.Validations, i, "Invalid value for variable")
 	}
 	return n
 }
 
 func (d *Variable) unsuitable(argument *Expr, why string) v1alpha1.Diagnostic {
-	return d.problem(argument, "Invalid value for input variable", "The given value is not suitable for var.%s defined at %s: %s.", d.Name, placeOf(d.Range), why)
+	return d.problem(argument, "Invalid value for input variable",
+		"The given value is not suitable for var.%s defined at %s: %s.", d.Name, placeOf(d.Range), why)
 }
 
 func (d *Variable) problem(argument *Expr, summary, format string, args ...any) v1alpha1.Diagnostic {
@@ -395,7 +402,8 @@ func (d *Variable) problem(argument *Expr, summary, format string, args ...any) 
 	return argument.problem(summary, format, args...)
 }
 
-// assert evaluates the conditions of a value, and reports those that are false. It returns those whose value is not known.
+// assert evaluates the conditions of a value, and reports those that are false. It returns those whose value is not
+// known.
 func (v *Values) assert(of *named, conditions []Condition, i *Instance, summary string) (unknown []Condition) {
 	for _, c := range conditions {
 		result, diags := v.evaluateTracked(c.Condition, i, nil)
@@ -428,13 +436,16 @@ func (v *Values) output(i *Instance, d *Output) *named {
 	v.assert(n, d.Preconditions, i, "Module output value precondition failed")
 	switch ephemeral := holds(n.value, lang.Ephemeral); {
 	case ephemeral && !d.Ephemeral:
-		v.diags = append(v.diags, d.Value.problem("Ephemeral value not allowed", "The output %q is not declared as returning an ephemeral value, so it cannot be set to a result derived from one. Declare it with ephemeral = true, or use ephemeralasnull.", d.Name))
+		v.diags = append(v.diags, d.Value.problem("Ephemeral value not allowed",
+			"The output %q is not declared as returning an ephemeral value, so it cannot be set to a result derived from one. Declare it with ephemeral = true, or use ephemeralasnull.", d.Name))
 		n.value = cty.DynamicVal
 	case i.Parent == nil && d.Ephemeral:
-		v.diags = append(v.diags, d.Value.problem("Ephemeral output not allowed", "The root module's output %q cannot be ephemeral, because Hykube stores it.", d.Name))
+		v.diags = append(v.diags, d.Value.problem("Ephemeral output not allowed",
+			"The root module's output %q cannot be ephemeral, because Hykube stores it.", d.Name))
 		n.value = cty.DynamicVal
 	case i.Parent == nil && !d.Sensitive && holds(n.value, lang.Sensitive):
-		v.diags = append(v.diags, d.Value.problem("Output refers to sensitive values", "To reduce the risk of accidentally exporting sensitive data that was intended to be only internal, any root module output containing sensitive data must be explicitly marked as sensitive, to confirm your intent: set sensitive = true for the output %q.", d.Name))
+		v.diags = append(v.diags, d.Value.problem("Output refers to sensitive values",
+			"To reduce the risk of accidentally exporting sensitive data that was intended to be only internal, any root module output containing sensitive data must be explicitly marked as sensitive, to confirm your intent: set sensitive = true for the output %q.", d.Name))
 	}
 	if d.Sensitive {
 		n.value = n.value.Mark(lang.Sensitive)

@@ -18,9 +18,12 @@ func (d *decoder) checkVersion(constraint string, r hcl.Range) {
 	allowed, valid := allows(constraint, languageVersion)
 	switch {
 	case !valid:
-		d.fail(r, "Invalid version constraint", "%q is not a version constraint, such as \">= 1.5.0, < 2.0.0\" or \"~> 1.5\".", constraint)
+		d.fail(r, "Invalid version constraint",
+			"%q is not a version constraint, such as \">= 1.5.0, < 2.0.0\" or \"~> 1.5\".", constraint)
 	case !allowed:
-		d.warn(r, "Other version of the language", "The module requires version %s, and Hykube implements the language of Terraform %s.", constraint, languageVersion)
+		d.warn(r, "Other version of the language",
+			"The module requires version %s, and Hykube implements the language of Terraform %s.", constraint,
+			languageVersion)
 	}
 }
 

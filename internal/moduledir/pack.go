@@ -36,7 +36,8 @@ func (p *Package) Objects() []*unstructured.Unstructured {
 // maxName leaves space for the suffixes of the ConfigMap and the Secret.
 const maxName = 200
 
-// ModuleName returns the name of the Module for a directory. It differs from the directory's own name if that is no name of a Module.
+// ModuleName returns the name of the Module for a directory. It differs from the directory's own name if that is no
+// name of a Module.
 func ModuleName(dir string) (string, error) {
 	absolute, err := filepath.Abs(dir)
 	if err != nil {
@@ -54,8 +55,8 @@ func ModuleName(dir string) (string, error) {
 
 var noName = regexp.MustCompile(`[^a-z0-9]+`)
 
-// Pack returns the objects of a directory. name is that of the Module. written is a Module that a user has written, with the
-// providers and with inputs that values does not have; nil without one.
+// Pack returns the objects of a directory. name is that of the Module. written is a Module that a user has written,
+// with the providers and with inputs that values does not have; nil without one.
 func (d *Directory) Pack(name string, values *Values, written *unstructured.Unstructured) (*Package, error) {
 	configMap, items := d.configMap(name + "-tf")
 	out := &Package{ConfigMap: configMap, Module: &unstructured.Unstructured{Object: map[string]any{
@@ -99,7 +100,8 @@ func (p *Package) inputs(spec map[string]any, values *Values) error {
 	}
 	if len(values.Secrets) > 0 {
 		p.Secret = &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": map[string]any{"name": p.Module.GetName() + "-vars"},
+			"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+			"metadata": map[string]any{"name": p.Module.GetName() + "-vars"},
 		}}
 		p.Secret.SetNamespace(p.Module.GetNamespace())
 		data := map[string]any{}
@@ -127,7 +129,8 @@ func asJSON(v any) (out any, err error) {
 	return out, err
 }
 
-// configMap returns the ConfigMap with the files, and the items that map its keys to paths; none if each key is the path.
+// configMap returns the ConfigMap with the files, and the items that map its keys to paths; none if each key is the
+// path.
 func (d *Directory) configMap(name string) (*unstructured.Unstructured, []any) {
 	data, binary := map[string]any{}, map[string]any{}
 	var items []any
@@ -143,7 +146,8 @@ func (d *Directory) configMap(name string) (*unstructured.Unstructured, []any) {
 			binary[key] = base64.StdEncoding.EncodeToString(content)
 		}
 	}
-	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}, "data": data}}
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": name}, "data": data}}
 	if len(binary) > 0 {
 		u.Object["binaryData"] = binary
 	}

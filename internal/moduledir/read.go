@@ -17,12 +17,13 @@ import (
 	"github.com/hykube/hykube/internal/module"
 )
 
-// Limits on a directory. MaxBytes is the size of the files of a Module together, because a ConfigMap carries 1 MiB. MaxFiles is
-// the number of these files.
+// Limits on a directory. MaxBytes is the size of the files of a Module together, because a ConfigMap carries 1 MiB.
+// MaxFiles is the number of these files.
 const (
 	MaxBytes = 1<<20 - 64<<10 // the keys and the metadata need space, too
 	MaxFiles = 1000
-	// maxEntries is the number of files and directories that are looked at, and maxRead the size of the files that are read.
+	// maxEntries is the number of files and directories that are looked at, and maxRead the size of the files that are
+	// read.
 	maxEntries = 100_000
 	maxRead    = 32 << 20
 )
@@ -62,11 +63,12 @@ type variableFile struct {
 // Has reports whether a path is a directory with configuration files of Terraform or OpenTofu.
 func Has(dir string) bool {
 	entries, err := os.ReadDir(dir)
-	return err == nil && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !e.IsDir() && module.IsConfiguration(e.Name()) })
+	return err == nil && slices.ContainsFunc(entries,
+		func(e fs.DirEntry) bool { return !e.IsDir() && module.IsConfiguration(e.Name()) })
 }
 
-// Read reads a directory. objects reports whether a file has objects, which are no part of the module; its argument is the path
-// within the directory, with slashes. The error has all problems of the files, each with its position.
+// Read reads a directory. objects reports whether a file has objects, which are no part of the module; its argument is
+// the path within the directory, with slashes. The error has all problems of the files, each with its position.
 func Read(dir string, objects func(name string) bool) (*Directory, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -184,7 +186,8 @@ func kindOf(name string) fileKind {
 		return slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(base, s) })
 	}
 	switch {
-	case has(".tfstate", ".tfplan", "~") || strings.Contains(base, ".tfstate.") || base == "tfplan" || base == "crash.log":
+	case has(".tfstate", ".tfplan", "~") || strings.Contains(base, ".tfstate.") || base == "tfplan" ||
+		base == "crash.log":
 		return stateFile
 	case has(".tfvars", ".tfvars.json"):
 		return valuesFile
@@ -212,7 +215,8 @@ func (r *reader) load() error {
 	}
 	if diag.HasErrors(diags) {
 		// What is left out may be the reason.
-		return errors.Join(problems(r.dir.Path, diags), r.refuseLinks(r.links), r.refuseLarge(r.large), problems(r.dir.Path, leftOut(r.keys)))
+		return errors.Join(problems(r.dir.Path, diags), r.refuseLinks(r.links), r.refuseLarge(r.large),
+			problems(r.dir.Path, leftOut(r.keys)))
 	}
 	r.dir.Warnings, r.dir.Root = diags, tree.Root
 	dirs, installed := map[string]bool{}, map[string]bool{}
@@ -295,7 +299,8 @@ func (r *reader) refuseLarge(names []string) error {
 // leftOut returns an error for each private key.
 func leftOut(names []string) (out diag.Diagnostics) {
 	for _, name := range names {
-		out = append(out, diag.Errorf(name, "File left out", "The name is that of a private key, and a ConfigMap is no place for one. Give the key to the module by a variable with sensitive = true."))
+		out = append(out, diag.Errorf(name, "File left out",
+			"The name is that of a private key, and a ConfigMap is no place for one. Give the key to the module by a variable with sensitive = true."))
 	}
 	return out
 }

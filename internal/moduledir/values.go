@@ -40,8 +40,8 @@ type Values struct {
 	Warnings diag.Diagnostics
 }
 
-// Values reads the values of the variables, in Terraform's order of precedence: the environment, terraform.tfvars, files of
-// *.auto.tfvars, and the assignments. The error has all problems.
+// Values reads the values of the variables, in Terraform's order of precedence: the environment, terraform.tfvars,
+// files of *.auto.tfvars, and the assignments. The error has all problems.
 func (d *Directory) Values(environ []string, given []Assignment) (*Values, error) {
 	r := &valueReader{dir: d, found: map[string]any{}}
 	r.environment(environ)
@@ -80,7 +80,8 @@ func (d *Directory) RequireInputs(m *unstructured.Unstructured) error {
 	for _, name := range keysOf(d.Root.Variables) {
 		v := d.Root.Variables[name]
 		if _, set := inputs[name]; !set && v.Default == cty.NilVal {
-			errs = append(errs, fmt.Errorf("variable %q is not set (%s:%d): use --var %[1]s=VALUE, a .tfvars file or %[4]s%[1]s",
+			errs = append(errs, fmt.Errorf(
+				"variable %q is not set (%s:%d): use --var %[1]s=VALUE, a .tfvars file or %[4]s%[1]s",
 				name, filepath.Join(d.Path, v.Range.Filename), v.Range.Start.Line, EnvironmentPrefix))
 		}
 	}
@@ -127,7 +128,8 @@ func (r *valueReader) file(name string, content []byte) {
 	r.diags = append(r.diags, diags...)
 	for _, key := range keysOf(values) {
 		if r.dir.Root.Variables[key] == nil {
-			d := diag.Errorf(name, "Value for undeclared variable", "The root module has no variable %q. Declare it, or remove the value.", key)
+			d := diag.Errorf(name, "Value for undeclared variable",
+				"The root module has no variable %q. Declare it, or remove the value.", key)
 			d.Severity = v1alpha1.SeverityWarning
 			r.diags = append(r.diags, d)
 			continue

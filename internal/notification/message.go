@@ -58,7 +58,8 @@ func AboutPlan(t Transition, p *v1alpha1.Plan) Message {
 		m.RequestedBy = by.Username
 	}
 	m.WrittenBy = contributor.Names(p.Status.Contributors)
-	verb := map[v1alpha1.NotificationReason]string{v1alpha1.NotifyAwaitingApproval: "waits for a decision", v1alpha1.NotifyFailed: "failed", v1alpha1.NotifyStale: "is stale"}[t.Reason]
+	verb := map[v1alpha1.NotificationReason]string{v1alpha1.NotifyAwaitingApproval: "waits for a decision",
+		v1alpha1.NotifyFailed: "failed", v1alpha1.NotifyStale: "is stale"}[t.Reason]
 	m.Title = fmt.Sprintf("Plan %s in the namespace %s %s", p.Name, p.Namespace, verb)
 	m.Command = fmt.Sprintf("kubectl hykube show %s -n %s", p.Name, p.Namespace)
 	if t.Reason == v1alpha1.NotifyFailed {
@@ -135,7 +136,8 @@ func (m Message) Encode(format v1alpha1.NotificationFormat) (body []byte, conten
 	}
 }
 
-// cloudEvent is a CloudEvent in the JSON format: https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md
+// cloudEvent is a CloudEvent in the JSON format:
+// https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md
 type cloudEvent struct {
 	SpecVersion     string  `json:"specversion"`
 	ID              string  `json:"id"`
@@ -151,7 +153,8 @@ type cloudEvent struct {
 const typePrefix = "io.hykube."
 
 func (m Message) cloudEvent() cloudEvent {
-	e := cloudEvent{SpecVersion: "1.0", ID: m.ID, Source: "/apis/hykube.io/v1alpha1/namespaces/" + m.Namespace, Type: typePrefix + "notification.leftout",
+	e := cloudEvent{SpecVersion: "1.0", ID: m.ID, Source: "/apis/hykube.io/v1alpha1/namespaces/" + m.Namespace,
+		Type: typePrefix + "notification.leftout",
 		Time: m.At.UTC().Format(time.RFC3339), DataContentType: "application/json", Data: m}
 	if m.Kind != "" {
 		e.Type = typePrefix + strings.ToLower(m.Kind) + "." + strings.ToLower(string(m.Reason))
@@ -162,7 +165,9 @@ func (m Message) cloudEvent() cloudEvent {
 
 // lines returns the lines of a message for chats, without the title.
 func (m Message) lines() (out []string) {
-	for _, text := range []string{m.Text, m.Detail, prefixed("Stack: ", m.Stack), prefixed("Requested by: ", m.RequestedBy), prefixed("Written by: ", strings.Join(m.WrittenBy, ", ")), m.Command} {
+	for _, text := range []string{m.Text, m.Detail, prefixed("Stack: ", m.Stack),
+		prefixed("Requested by: ", m.RequestedBy), prefixed("Written by: ", strings.Join(m.WrittenBy, ", ")),
+		m.Command} {
 		if text = plain(text); text != "" {
 			out = append(out, text)
 		}
@@ -195,8 +200,8 @@ var slackText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 // maxSlackTitle is the maximum length of a header block of Slack, in characters.
 const maxSlackTitle = 150
 
-// slack returns a message for Slack. Its blocks are plain text, in which Slack finds neither links nor mentions. Clients
-// show the field text only in their own notifications.
+// slack returns a message for Slack. Its blocks are plain text, in which Slack finds neither links nor mentions.
+// Clients show the field text only in their own notifications.
 func (m Message) slack() map[string]any {
 	type block map[string]any
 	text := func(s string) block { return block{"type": "plain_text", "text": s, "emoji": false} }
@@ -205,7 +210,8 @@ func (m Message) slack() map[string]any {
 	for _, line := range m.lines() {
 		blocks = append(blocks, block{"type": "section", "text": text(line)})
 	}
-	return map[string]any{"text": slackText.Replace(plain(m.Title)), "blocks": blocks, "unfurl_links": false, "unfurl_media": false}
+	return map[string]any{"text": slackText.Replace(plain(m.Title)), "blocks": blocks, "unfurl_links": false,
+		"unfurl_media": false}
 }
 
 // teams returns a message with an Adaptive Card. Its texts are TextRuns, in which Teams finds no Markdown:
@@ -221,6 +227,9 @@ func (m Message) teams() map[string]any {
 	for _, line := range m.lines() {
 		body = append(body, run(line, nil))
 	}
-	card := element{"$schema": "http://adaptivecards.io/schemas/adaptive-card.json", "type": "AdaptiveCard", "version": "1.4", "body": body}
-	return map[string]any{"type": "message", "attachments": []element{{"contentType": "application/vnd.microsoft.card.adaptive", "contentUrl": nil, "content": card}}}
+	card := element{"$schema": "http://adaptivecards.io/schemas/adaptive-card.json", "type": "AdaptiveCard",
+		"version": "1.4", "body": body}
+	return map[string]any{"type": "message",
+		"attachments": []element{{"contentType": "application/vnd.microsoft.card.adaptive", "contentUrl": nil,
+			"content": card}}}
 }

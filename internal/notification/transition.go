@@ -13,7 +13,8 @@ import (
 )
 
 // Reasons lists all reasons of messages.
-var Reasons = []v1alpha1.NotificationReason{v1alpha1.NotifyAwaitingApproval, v1alpha1.NotifyFailed, v1alpha1.NotifyDrifted, v1alpha1.NotifyStale}
+var Reasons = []v1alpha1.NotificationReason{v1alpha1.NotifyAwaitingApproval, v1alpha1.NotifyFailed,
+	v1alpha1.NotifyDrifted, v1alpha1.NotifyStale}
 
 // Kinds of the objects of messages.
 const (
@@ -69,7 +70,8 @@ func OfPlan(p *v1alpha1.Plan) (t Transition, ok bool) {
 // OfStack returns the current transition of a stack. ok is false if there is none to report, or if the stack waits for
 // its plan, which has a transition of its own.
 func OfStack(s *v1alpha1.Stack) (t Transition, ok bool) {
-	ready, at := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady), stalledSince(s.Status.Conditions)
+	ready, at := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady),
+		stalledSince(s.Status.Conditions)
 	if ready == nil || at == nil || s.DeletionTimestamp != nil {
 		return t, false
 	}

@@ -1,5 +1,5 @@
-// Package ownership has the list of the running workflows and of the schedules of a namespace, with the users for whom they
-// act. The server writes it as JSON, and the plugin reads it. It must not know Temporal.
+// Package ownership has the list of the running workflows and of the schedules of a namespace, with the users for whom
+// they act. The server writes it as JSON, and the plugin reads it. It must not know Temporal.
 package ownership
 
 import "time"

@@ -23,7 +23,8 @@ func without(block *schema.Block, v cty.Value, drop func(*schema.Attribute) bool
 	return schema.UpdateAttributes(v, func(vals map[string]cty.Value) {
 		withoutAttributes(block.Attributes, vals, drop)
 		for _, nb := range block.Blocks {
-			vals[nb.TypeName] = schema.UpdateElements(nb.Nesting, vals[nb.TypeName], func(e cty.Value) cty.Value { return without(nb.Block, e, drop) })
+			vals[nb.TypeName] = schema.UpdateElements(nb.Nesting, vals[nb.TypeName],
+				func(e cty.Value) cty.Value { return without(nb.Block, e, drop) })
 		}
 	})
 }
@@ -35,7 +36,8 @@ func withoutAttributes(attrs []*schema.Attribute, vals map[string]cty.Value, dro
 			vals[a.Name] = cty.NullVal(a.Type)
 		case a.Nested != nil:
 			vals[a.Name] = schema.UpdateElements(a.Nested.Nesting, vals[a.Name], func(e cty.Value) cty.Value {
-				return schema.UpdateAttributes(e, func(vals map[string]cty.Value) { withoutAttributes(a.Nested.Attributes, vals, drop) })
+				return schema.UpdateAttributes(e,
+					func(vals map[string]cty.Value) { withoutAttributes(a.Nested.Attributes, vals, drop) })
 			})
 		}
 	}

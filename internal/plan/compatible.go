@@ -58,7 +58,8 @@ func (p *problems) compareBlock(b *schema.Block, planned, actual cty.Value, at *
 func (p *problems) compareAttribute(a *schema.Attribute, planned, actual cty.Value, at *pathBuilder, secret secrets) {
 	var found problems
 	found.compareValue(planned, actual, at)
-	if len(found) > 0 && (a.Sensitive || a.WriteOnly || a.Nested != nil && schema.HasSensitiveAttribute(a.Nested.Attributes) || secret.cover(at)) {
+	if len(found) > 0 && (a.Sensitive || a.WriteOnly || a.Nested != nil &&
+		schema.HasSensitiveAttribute(a.Nested.Attributes) || secret.cover(at)) {
 		p.add(at, "inconsistent values for sensitive attribute")
 		return
 	}
@@ -171,7 +172,8 @@ func (p *problems) compareKnown(planned, actual cty.Value, at *pathBuilder) {
 }
 
 // compareMaps requires the same keys in both maps, and compares the elements of each.
-func (p *problems) compareMaps(planned, actual cty.Value, at *pathBuilder, noun string, compare func(planned, actual cty.Value, at *pathBuilder)) {
+func (p *problems) compareMaps(planned, actual cty.Value, at *pathBuilder, noun string,
+	compare func(planned, actual cty.Value, at *pathBuilder)) {
 	plannedVals, actualVals := planned.AsValueMap(), actual.AsValueMap()
 	for _, k := range slices.Sorted(maps.Keys(plannedVals)) {
 		if a, ok := actualVals[k]; ok {
@@ -189,7 +191,8 @@ func (p *problems) compareMaps(planned, actual cty.Value, at *pathBuilder, noun 
 
 // compareSets requires an equivalent in the other set for each element of both sets. It pairs equal elements by their
 // hash. It compares only the remaining elements, which contained unknown values, with all others.
-func (p *problems) compareSets(planned, actual cty.Value, at *pathBuilder, noun string, quiet bool, equivalent func(x, y cty.Value) bool) {
+func (p *problems) compareSets(planned, actual cty.Value, at *pathBuilder, noun string, quiet bool,
+	equivalent func(x, y cty.Value) bool) {
 	xs, ys := planned.AsValueSlice(), actual.AsValueSlice()
 	xFound, yFound := make([]bool, len(xs)), make([]bool, len(ys))
 	byHash := make(map[int][]int, len(ys))

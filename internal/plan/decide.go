@@ -37,7 +37,8 @@ const (
 // RequiredReplace. forced is true if the user requested a replace. tainted is true if the last create failed after it
 // had begun. A tainted resource is planned as if it did not exist; prior is then the recorded state. A null prior or
 // planned value means that the instance is absent.
-func Decide(prior, planned cty.Value, replace []cty.Path, forced, tainted bool) (action v1alpha1.Action, reason string) {
+func Decide(prior, planned cty.Value, replace []cty.Path, forced,
+	tainted bool) (action v1alpha1.Action, reason string) {
 	switch {
 	case absent(prior) && absent(planned):
 		return v1alpha1.ActionNoOp, ""
@@ -61,8 +62,9 @@ func Decide(prior, planned cty.Value, replace []cty.Path, forced, tainted bool) 
 // Differs reports whether a value changes or may change: an unknown value may turn out to be different.
 func Differs(before, after cty.Value) bool { return !equal(before, after) }
 
-// Triggers reports whether lifecycle.replaceTriggeredBy replaces a resource because of these values before and after the
-// plan. NilVal means that a value has no such part. As in Terraform, a part that is absent before and after is no change.
+// Triggers reports whether lifecycle.replaceTriggeredBy replaces a resource because of these values before and after
+// the plan. NilVal means that a value has no such part. As in Terraform, a part that is absent before and after is no
+// change.
 func Triggers(before, after cty.Value) bool {
 	if before == cty.NilVal || after == cty.NilVal {
 		return before != after
@@ -72,8 +74,8 @@ func Triggers(before, after cty.Value) bool {
 
 func absent(v cty.Value) bool { return v == cty.NilVal || v.IsNull() }
 
-// equal compares as Terraform does: values of different types differ, also if only the type of a null within them does. Two
-// nulls are equal. A value with an unknown part equals none, since it may turn out to be a change.
+// equal compares as Terraform does: values of different types differ, also if only the type of a null within them does.
+// Two nulls are equal. A value with an unknown part equals none, since it may turn out to be a change.
 func equal(a, b cty.Value) bool {
 	a, b = lang.WithoutMarks(a), lang.WithoutMarks(b)
 	if a.IsNull() && b.IsNull() {
@@ -91,7 +93,8 @@ func indexed(v cty.Value) bool {
 
 // sameKind reports whether two types are both maps, objects, lists or tuples.
 func sameKind(a, b cty.Type) bool {
-	return a.IsMapType() && b.IsMapType() || a.IsObjectType() && b.IsObjectType() || a.IsListType() && b.IsListType() || a.IsTupleType() && b.IsTupleType()
+	return a.IsMapType() && b.IsMapType() || a.IsObjectType() && b.IsObjectType() || a.IsListType() && b.IsListType() ||
+		a.IsTupleType() && b.IsTupleType()
 }
 
 // RequiredReplace returns those of the provider's replace paths whose value changes: prior and planned differ, or the
@@ -113,7 +116,8 @@ func RequiredReplace(block *schema.Block, paths []cty.Path, prior, planned cty.V
 		after, ok2 := follow(planned, p)
 		switch {
 		case !ok && !ok2:
-			errs = append(errs, p.NewErrorf("read required replace %q: the provider names an attribute that does not exist; please report this to its developers", diag.PathField("", p)))
+			errs = append(errs, p.NewErrorf(
+				"read required replace %q: the provider names an attribute that does not exist; please report this to its developers", diag.PathField("", p)))
 		case !ok || !ok2 || !equal(before, after):
 			kept = append(kept, p)
 		}
@@ -140,7 +144,8 @@ func follow(v cty.Value, p cty.Path) (cty.Value, bool) {
 				return cty.DynamicVal, true
 			case ty.IsObjectType() && s.Key.Type() == cty.String && ty.HasAttribute(s.Key.AsString()):
 				v = v.GetAttr(s.Key.AsString())
-			case (ty.IsListType() || ty.IsTupleType()) && s.Key.Type() == cty.Number, ty.IsMapType() && s.Key.Type() == cty.String:
+			case (ty.IsListType() || ty.IsTupleType()) && s.Key.Type() == cty.Number,
+				ty.IsMapType() && s.Key.Type() == cty.String:
 				has := v.HasIndex(s.Key)
 				if has.IsKnown() && has.False() {
 					return cty.NilVal, false

@@ -82,7 +82,8 @@ func isEmpty(v cty.Value) bool {
 		return true
 	}
 	ty := v.Type()
-	return v.IsKnown() && (ty.IsCollectionType() || ty.IsTupleType() || ty.Equals(cty.EmptyObject)) && v.LengthInt() == 0
+	return v.IsKnown() && (ty.IsCollectionType() || ty.IsTupleType() || ty.Equals(cty.EmptyObject)) &&
+		v.LengthInt() == 0
 }
 
 func elementOrNull(m map[string]cty.Value, k string) cty.Value {

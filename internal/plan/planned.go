@@ -72,13 +72,16 @@ func (p *problems) bothPresent(config, planned cty.Value, at *pathBuilder) bool 
 	return !planned.IsNull() && !config.IsNull()
 }
 
-func (p *problems) checkAttributes(attrs []*schema.Attribute, prior, config, planned cty.Value, at *pathBuilder, secret secrets) {
+func (p *problems) checkAttributes(attrs []*schema.Attribute, prior, config, planned cty.Value, at *pathBuilder,
+	secret secrets) {
 	for _, a := range attrs {
-		p.checkAttribute(a, attr(prior, a.Name, a.Type), config.GetAttr(a.Name), planned.GetAttr(a.Name), at.attr(a.Name), secret)
+		p.checkAttribute(a, attr(prior, a.Name, a.Type), config.GetAttr(a.Name), planned.GetAttr(a.Name),
+			at.attr(a.Name), secret)
 	}
 }
 
-func (p *problems) checkAttribute(a *schema.Attribute, prior, config, planned cty.Value, at *pathBuilder, secret secrets) {
+func (p *problems) checkAttribute(a *schema.Attribute, prior, config, planned cty.Value, at *pathBuilder,
+	secret secrets) {
 	same := func(x, y cty.Value) bool { return unrefined(x).RawEquals(unrefined(y)) }
 	quiet := a.Sensitive || a.WriteOnly || secret.cover(at)
 	switch {
@@ -102,11 +105,13 @@ func (p *problems) checkAttribute(a *schema.Attribute, prior, config, planned ct
 	case quiet:
 		p.add(at, "sensitive planned value does not match config value nor prior value")
 	default:
-		p.add(at, "planned value %s does not match config value %s nor prior value %s", show(planned), show(config), show(prior))
+		p.add(at, "planned value %s does not match config value %s nor prior value %s", show(planned), show(config),
+			show(prior))
 	}
 }
 
-func (p *problems) checkNestedAttribute(a *schema.Attribute, prior, config, planned cty.Value, at *pathBuilder, secret secrets) {
+func (p *problems) checkNestedAttribute(a *schema.Attribute, prior, config, planned cty.Value, at *pathBuilder,
+	secret secrets) {
 	switch {
 	case planned.IsNull():
 		p.add(at, "planned for absence but config wants existence")
@@ -134,7 +139,8 @@ func (p *problems) checkNestedAttribute(a *schema.Attribute, prior, config, plan
 	p.checkElements(a.Nested.Nesting, prior, config, planned, at, "element", element)
 }
 
-func (p *problems) checkNestedBlock(nb *schema.NestedBlock, prior, config, planned cty.Value, at *pathBuilder, secret secrets) {
+func (p *problems) checkNestedBlock(nb *schema.NestedBlock, prior, config, planned cty.Value, at *pathBuilder,
+	secret secrets) {
 	switch {
 	case planned.RawEquals(config):
 		return
@@ -209,12 +215,14 @@ func (p *problems) checkWriteOnly(n nestedSchema, nesting schema.Nesting, v cty.
 }
 
 // checkElements pairs the elements by index or key and calls element for each triple.
-func (p *problems) checkElements(nesting schema.Nesting, prior, config, planned cty.Value, at *pathBuilder, noun string, element func(prior, config, planned cty.Value, at *pathBuilder)) {
+func (p *problems) checkElements(nesting schema.Nesting, prior, config, planned cty.Value, at *pathBuilder, noun string,
+	element func(prior, config, planned cty.Value, at *pathBuilder)) {
 	switch nesting {
 	case schema.NestingList:
 		plannedVals, configVals, priorVals := slice(planned), slice(config), slice(prior)
 		if len(plannedVals) != len(configVals) {
-			p.add(at, "%s count in plan (%d) disagrees with count in config (%d)", noun, len(plannedVals), len(configVals))
+			p.add(at, "%s count in plan (%d) disagrees with count in config (%d)", noun, len(plannedVals),
+				len(configVals))
 			return
 		}
 		for i, v := range plannedVals {

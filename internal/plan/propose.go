@@ -28,7 +28,8 @@ func proposeBlock(b *schema.Block, prior, config cty.Value) cty.Value {
 	out := make(map[string]cty.Value, len(b.Attributes)+len(b.Blocks))
 	proposeAttributes(b.Attributes, prior, config, out)
 	for _, nb := range b.Blocks {
-		out[nb.TypeName] = proposeNested(nestedBlock{nb.Block}, nb.Nesting, prior.GetAttr(nb.TypeName), config.GetAttr(nb.TypeName))
+		out[nb.TypeName] = proposeNested(nestedBlock{nb.Block}, nb.Nesting, prior.GetAttr(nb.TypeName),
+			config.GetAttr(nb.TypeName))
 	}
 	return cty.ObjectVal(out)
 }

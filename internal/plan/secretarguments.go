@@ -13,8 +13,8 @@ import (
 type SecretArgument struct {
 	Path    cty.Path
 	Origins []lang.Origin
-	// Hidden is true if the schema declares the argument sensitive or write-only, so that no other object shows the secret
-	// after the provider received it. A plan has no value of a WriteOnly one.
+	// Hidden is true if the schema declares the argument sensitive or write-only, so that no other object shows the
+	// secret after the provider received it. A plan has no value of a WriteOnly one.
 	Hidden, WriteOnly bool
 }
 
@@ -27,7 +27,8 @@ func SecretArguments(block *schema.Block, config cty.Value) []SecretArgument {
 	_, marks := config.UnmarkDeepWithPaths()
 	for _, m := range marks {
 		if origins := lang.OriginsIn(m.Marks); len(origins) > 0 {
-			out = append(out, SecretArgument{Path: m.Path, Origins: origins, Hidden: hidden(block, m.Path), WriteOnly: writeOnly(block, m.Path)})
+			out = append(out, SecretArgument{Path: m.Path, Origins: origins, Hidden: hidden(block, m.Path),
+				WriteOnly: writeOnly(block, m.Path)})
 		}
 	}
 	return out
@@ -62,7 +63,8 @@ func Gives(planned cty.Value, at cty.Path, of lang.Address) bool {
 	}
 	_, marks := planned.UnmarkDeepWithPaths()
 	return slices.ContainsFunc(marks, func(m cty.PathValueMarks) bool {
-		return at.HasPrefix(m.Path) && slices.ContainsFunc(lang.OriginsIn(m.Marks), func(o lang.Origin) bool { return o.Address == of })
+		return at.HasPrefix(m.Path) && slices.ContainsFunc(lang.OriginsIn(m.Marks),
+			func(o lang.Origin) bool { return o.Address == of })
 	})
 }
 

@@ -48,7 +48,8 @@ func (c *Planned) destroys() bool {
 // applies reports whether a change has a step other than a destroy.
 func (c *Planned) applies() bool {
 	switch c.Action {
-	case v1alpha1.ActionCreate, v1alpha1.ActionUpdate, v1alpha1.ActionReplace, v1alpha1.ActionRead, v1alpha1.ActionForget, v1alpha1.ActionInvoke:
+	case v1alpha1.ActionCreate, v1alpha1.ActionUpdate, v1alpha1.ActionReplace, v1alpha1.ActionRead,
+		v1alpha1.ActionForget, v1alpha1.ActionInvoke:
 		return true
 	case v1alpha1.ActionNoOp:
 		return c.Record
@@ -73,9 +74,9 @@ func (c *Planned) createsFirst() bool {
 //     before they are created.
 //   - With createBeforeDestroy, a replace creates the new instance, then its dependents change, also the indirect ones,
 //     then it destroys the old instance.
-//   - A replace destroys its old instance only after those dependencies of the new one are ready that the recorded state
-//     does not refer to, unless these wait for the destroy. So the old instance stays if such a dependency fails. Only
-//     this rule is not Terraform's, which has no order for them.
+//   - A replace destroys its old instance only after those dependencies of the new one are ready that the recorded
+//     state does not refer to, unless these wait for the destroy. So the old instance stays if such a dependency fails.
+//     Only this rule is not Terraform's, which has no order for them.
 //
 // The steps have no cycle. The work is linear in changes and references, and in the pairs of changes that only
 // unchanged instances separate. https://github.com/hashicorp/terraform/blob/main/docs/destroying.md
@@ -106,8 +107,9 @@ func newSequence(changes []Planned) *sequence {
 			count++
 		}
 	}
-	s := &sequence{changes: changes, destroy: make([]int, len(changes)), apply: make([]int, len(changes)), needed: map[int][]int{},
-		steps: make([]Step, 0, count), strengths: make([][]edgePriority, 0, count)}
+	s := &sequence{changes: changes, destroy: make([]int, len(changes)), apply: make([]int, len(changes)),
+		needed: map[int][]int{},
+		steps:  make([]Step, 0, count), strengths: make([][]edgePriority, 0, count)}
 	for i := range changes {
 		c := &changes[i]
 		s.destroy[i], s.apply[i] = -1, -1
@@ -216,12 +218,14 @@ func (s *sequence) orderRecorded(i, d int) {
 	}
 }
 
-// orderChange orders the destroy of change i before the apply step of change d, which its recorded state refers to. As in
-// Terraform, createBeforeDestroy of i reverses the order. The destroys of both imply the order if that of d comes first.
+// orderChange orders the destroy of change i before the apply step of change d, which its recorded state refers to. As
+// in Terraform, createBeforeDestroy of i reverses the order. The destroys of both imply the order if that of d comes
+// first.
 func (s *sequence) orderChange(i, d int) {
 	c, on := &s.changes[i], &s.changes[d]
 	switch {
-	case s.destroy[i] < 0 || s.apply[d] < 0 || on.Action == v1alpha1.ActionForget, s.destroy[d] >= 0 && !on.createsFirst():
+	case s.destroy[i] < 0 || s.apply[d] < 0 || on.Action == v1alpha1.ActionForget,
+		s.destroy[d] >= 0 && !on.createsFirst():
 	case c.Action == v1alpha1.ActionDelete && c.CreateBeforeDestroy && !c.Deposed:
 		s.after(s.destroy[i], s.apply[d], dependentsDestroyedFirst)
 	case !c.createsFirst() && !c.Deposed:
@@ -235,8 +239,8 @@ func (s *sequence) destroysFirst(i int) bool {
 	return s.destroy[i] >= 0 && !c.Deposed && !c.CreateBeforeDestroy
 }
 
-// orderIndirect orders changes whose recorded states refer to each other through other instances. Terraform records these
-// references, too.
+// orderIndirect orders changes whose recorded states refer to each other through other instances. Terraform records
+// these references, too.
 func (s *sequence) orderIndirect() {
 	requires := graph.Collect(len(s.changes), func(i int) []int { return s.changes[i].Requires })
 	budget := s.budget()
@@ -259,8 +263,8 @@ func (s *sequence) orderIndirect() {
 	})
 }
 
-// behind calls each for the changes from which a search starts, with all changes behind their neighbors. The search does
-// not follow the edges of changes for which ends returns true. It spends the budget, and ends without it.
+// behind calls each for the changes from which a search starts, with all changes behind their neighbors. The search
+// does not follow the edges of changes for which ends returns true. It spends the budget, and ends without it.
 func (s *sequence) behind(budget *int, edges *graph.Edges, starts, ends func(int) bool, each func(from, to int)) {
 	seen := make([]int, len(s.changes))
 	for i := range s.changes {
@@ -316,7 +320,8 @@ func (s *sequence) delayReplaceDestroys() {
 	if len(late) == 0 {
 		return
 	}
-	component := graph.Collect(len(s.steps), func(i int) []int { return slices.Concat(s.kept(dependentsDestroyedFirst)(i), direct[i]) }).Components()
+	component := graph.Collect(len(s.steps),
+		func(i int) []int { return slices.Concat(s.kept(dependentsDestroyedFirst)(i), direct[i]) }).Components()
 	budget := s.budget()
 	seen := make([]int, len(changes))
 	for _, i := range late {

@@ -65,13 +65,15 @@ func compile(text string, want *cel.Type) (cel.Program, error) {
 	if issues.Err() != nil {
 		return nil, issues.Err()
 	}
-	return evaluated().Program(ast, cel.CustomDecorator(decorate), cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost), cel.InterruptCheckFrequency(checkEvery))
+	return evaluated().Program(ast, cel.CustomDecorator(decorate), cel.EvalOptions(cel.OptOptimize),
+		cel.CostLimit(maxCost), cel.InterruptCheckFrequency(checkEvery))
 }
 
-// Evaluate evaluates all rules for a plan. If a rule cannot be evaluated, it counts as a denial. A rule that depends on an
-// unknown value is undecided. Evaluate returns an error if ctx ends, or if the plan cannot be converted.
+// Evaluate evaluates all rules for a plan. If a rule cannot be evaluated, it counts as a denial. A rule that depends on
+// an unknown value is undecided. Evaluate returns an error if ctx ends, or if the plan cannot be converted.
 func (s *Set) Evaluate(ctx context.Context, subject *Subject) (*Verdict, error) {
-	v := &Verdict{restricted: s.HasAutomatic(), lapsed: s.lapsedRules(), users: map[string]*v1alpha1.Identity{}, undecided: map[int32]bool{}}
+	v := &Verdict{restricted: s.HasAutomatic(), lapsed: s.lapsedRules(), users: map[string]*v1alpha1.Identity{},
+		undecided: map[int32]bool{}}
 	for _, a := range subject.Approvals {
 		if a.By != nil {
 			v.users[a.By.String()] = a.By
@@ -139,8 +141,8 @@ func (r rule) holds(ctx context.Context, vars map[string]any) (holds bool, unkno
 	return holds, nil, nil
 }
 
-// text returns the message of a rule that holds. shown returns the variables with masked values, because every reader of
-// the plan sees the message.
+// text returns the message of a rule that holds. shown returns the variables with masked values, because every reader
+// of the plan sees the message.
 func (r rule) text(ctx context.Context, shown func() (map[string]any, error)) (string, error) {
 	if r.message == nil {
 		return r.fixedText(), nil

@@ -83,7 +83,8 @@ func (s *Set) add(name string, spec v1alpha1.PlanPolicySpec, author *v1alpha1.Id
 	}
 }
 
-// Lapse makes the rules AllowAutomatic of a policy, such as "PlanPolicy/automatic", allow nothing. The reason is about the policy.
+// Lapse makes the rules AllowAutomatic of a policy, such as "PlanPolicy/automatic", allow nothing. The reason is about
+// the policy.
 func (s *Set) Lapse(policy, why string) {
 	for i := range s.rules {
 		if r := &s.rules[i]; r.Effect == v1alpha1.PolicyAllowAutomatic && strings.HasPrefix(r.path, policy+"/") {
@@ -125,7 +126,8 @@ func Validate(spec v1alpha1.PlanPolicySpec, path *field.Path) field.ErrorList {
 		}
 		errs = append(errs, validateExpression(r.When, at.Child("when"), cel.BoolType)...)
 		if r.MessageExpression != "" {
-			errs = append(errs, validateExpression(r.MessageExpression, at.Child("messageExpression"), cel.StringType)...)
+			errs = append(errs, validateExpression(r.MessageExpression, at.Child("messageExpression"),
+				cel.StringType)...)
 		}
 		if len(r.Message) > maxMessage {
 			errs = append(errs, field.TooLong(at.Child("message"), "", maxMessage))
@@ -136,7 +138,8 @@ func Validate(spec v1alpha1.PlanPolicySpec, path *field.Path) field.ErrorList {
 }
 
 func validateEffect(r v1alpha1.PlanPolicyRule, at *field.Path) field.ErrorList {
-	effects := []v1alpha1.PlanPolicyEffect{v1alpha1.PolicyDeny, v1alpha1.PolicyWarn, v1alpha1.PolicyRequireApprovals, v1alpha1.PolicyAllowAutomatic}
+	effects := []v1alpha1.PlanPolicyEffect{v1alpha1.PolicyDeny, v1alpha1.PolicyWarn, v1alpha1.PolicyRequireApprovals,
+		v1alpha1.PolicyAllowAutomatic}
 	var errs field.ErrorList
 	if !slices.Contains(effects, r.Effect) {
 		errs = append(errs, field.NotSupported(at.Child("effect"), r.Effect, effects))
@@ -144,14 +147,17 @@ func validateEffect(r v1alpha1.PlanPolicyRule, at *field.Path) field.ErrorList {
 	a := r.Approvals
 	switch {
 	case a == nil && r.Effect == v1alpha1.PolicyRequireApprovals:
-		return append(errs, field.Required(at.Child("approvals"), "write the number of users who must approve, such as {count: 2}"))
+		return append(errs, field.Required(at.Child("approvals"),
+			"write the number of users who must approve, such as {count: 2}"))
 	case a == nil:
 		return errs
 	case r.Effect != v1alpha1.PolicyRequireApprovals:
-		return append(errs, field.Forbidden(at.Child("approvals"), fmt.Sprintf("is only for the effect %s", v1alpha1.PolicyRequireApprovals)))
+		return append(errs, field.Forbidden(at.Child("approvals"),
+			fmt.Sprintf("is only for the effect %s", v1alpha1.PolicyRequireApprovals)))
 	}
 	if a.Count < 0 || a.Count > maxApprovals {
-		errs = append(errs, field.Invalid(at.Child("approvals", "count"), a.Count, fmt.Sprintf("must be between 1 and %d", maxApprovals)))
+		errs = append(errs, field.Invalid(at.Child("approvals", "count"), a.Count,
+			fmt.Sprintf("must be between 1 and %d", maxApprovals)))
 	}
 	for i, g := range a.Groups {
 		if g == "" {
@@ -182,7 +188,8 @@ func validateExpression(text string, at *field.Path, want *cel.Type) field.Error
 
 // AllowsAutomatic reports whether a policy has a rule with the effect AllowAutomatic.
 func AllowsAutomatic(spec v1alpha1.PlanPolicySpec) bool {
-	return slices.ContainsFunc(spec.Rules, func(r v1alpha1.PlanPolicyRule) bool { return r.Effect == v1alpha1.PolicyAllowAutomatic })
+	return slices.ContainsFunc(spec.Rules,
+		func(r v1alpha1.PlanPolicyRule) bool { return r.Effect == v1alpha1.PolicyAllowAutomatic })
 }
 
 // HasAutomatic reports whether a rule of the set has the effect AllowAutomatic. Then the server applies a plan

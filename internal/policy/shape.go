@@ -35,10 +35,12 @@ var shapes = sync.OnceValue(func() map[string]*shape {
 	plan := shapeOf(reflect.TypeFor[tfjson.Plan]())
 	plan.fields["applyable"], plan.fields["errored"], plan.fields["contributors"] = nil, nil, &shape{element: who}
 	return map[string]*shape{
-		"plan": plan, "spec": shapeOf(reflect.TypeFor[v1alpha1.PlanSpec]()), "requester": who, "approvers": {element: who}, "counts": count,
-		"providers":       {element: &shape{fields: map[string]*shape{"name": nil, "source": nil}}},
-		"namespaceObject": {fields: map[string]*shape{"metadata": {fields: map[string]*shape{"name": nil, "labels": nil}}}},
-		"earlier":         {element: shapeOf(reflect.TypeFor[v1alpha1.PlanRecord]())},
+		"plan": plan, "spec": shapeOf(reflect.TypeFor[v1alpha1.PlanSpec]()), "requester": who,
+		"approvers": {element: who}, "counts": count,
+		"providers": {element: &shape{fields: map[string]*shape{"name": nil, "source": nil}}},
+		"namespaceObject": {fields: map[string]*shape{"metadata": {fields: map[string]*shape{"name": nil,
+			"labels": nil}}}},
+		"earlier": {element: shapeOf(reflect.TypeFor[v1alpha1.PlanRecord]())},
 	}
 })
 
@@ -53,7 +55,8 @@ func shapeOf(t reflect.Type, outer ...reflect.Type) *shape {
 			return &shape{element: e}
 		}
 	case reflect.Struct:
-		if slices.Contains(outer, t) || !strings.HasPrefix(t.PkgPath(), "github.com/hykube/") && t.PkgPath() != reflect.TypeFor[tfjson.Plan]().PkgPath() {
+		if slices.Contains(outer, t) || !strings.HasPrefix(t.PkgPath(), "github.com/hykube/") &&
+			t.PkgPath() != reflect.TypeFor[tfjson.Plan]().PkgPath() {
 			return nil
 		}
 		s := &shape{fields: map[string]*shape{}}
@@ -116,7 +119,8 @@ func (c *fieldCheck) call(call ast.CallExpr, names map[string]*shape) *shape {
 		c.visit(call.Target(), names)
 	}
 	args := call.Args()
-	if len(args) == 2 && slices.Contains([]string{operators.Index, operators.OptIndex, operators.OptSelect}, call.FunctionName()) {
+	if len(args) == 2 && slices.Contains([]string{operators.Index, operators.OptIndex, operators.OptSelect},
+		call.FunctionName()) {
 		s := c.visit(args[0], names)
 		if args[1].Kind() == ast.LiteralKind {
 			if name, ok := args[1].AsLiteral().(types.String); ok {

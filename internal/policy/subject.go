@@ -19,8 +19,8 @@ import (
 // Subject is a plan and the other data that rules can use.
 type Subject struct {
 	plan *v1alpha1.Plan
-	// changes have the values without masks, and marks for unknown values. shown have masked values, for messages. Both have
-	// no change if no rule uses the plan.
+	// changes have the values without masks, and marks for unknown values. shown have masked values, for messages. Both
+	// have no change if no rule uses the plan.
 	changes, shown *terraformjson.Plan
 	usesPlan       bool
 	// mark and index: a string that starts with mark is an unknown value of the change with the index that follows.
@@ -44,21 +44,22 @@ type Subject struct {
 	Now time.Time
 }
 
-// Values are the values of a change without masks. A nil one is that of the change itself. If that is masked, rules cannot
-// know it.
+// Values are the values of a change without masks. A nil one is that of the change itself. If that is masked, rules
+// cannot know it.
 type Values struct {
 	Before, After, Recorded *runtime.RawExtension
 	// AfterUnknown says what of After is unknown; nil for what the change says.
 	AfterUnknown *runtime.RawExtension
-	// Type is the canonical name of the type: a provider may have a deprecated name for the same type. Empty for that of
-	// the change.
+	// Type is the canonical name of the type: a provider may have a deprecated name for the same type. Empty for that
+	// of the change.
 	Type string
 }
 
 // NewSubject returns the subject of a plan without its changes, for the rules of the set.
 func (s *Set) NewSubject(p *v1alpha1.Plan) *Subject {
-	subject := &Subject{plan: p, changes: terraformjson.New(p, false, nil), shown: terraformjson.New(p, false, nil), usesPlan: s.UsesPlan(),
-		mark: "unknown " + rand.Text() + " ", addresses: map[int32]string{}, Requester: p.Status.RequestedBy}
+	subject := &Subject{plan: p, changes: terraformjson.New(p, false, nil), shown: terraformjson.New(p, false, nil),
+		usesPlan: s.UsesPlan(),
+		mark:     "unknown " + rand.Text() + " ", addresses: map[int32]string{}, Requester: p.Status.RequestedBy}
 	for _, c := range p.Status.Contributors {
 		if !c.More {
 			subject.Contributors = append(subject.Contributors, c.Identity)
@@ -72,7 +73,8 @@ func (s *Subject) Add(c *v1alpha1.PlanChange, v Values) error {
 	s.counts.Count(c)
 	if c.Action != v1alpha1.ActionNoOp && c.Provider != "" &&
 		!slices.ContainsFunc(s.providers, func(p map[string]string) bool { return p["source"] == c.Provider }) {
-		s.providers = append(s.providers, map[string]string{"source": c.Provider, "name": terraformjson.ProviderName(c.Object)})
+		s.providers = append(s.providers,
+			map[string]string{"source": c.Provider, "name": terraformjson.ProviderName(c.Object)})
 	}
 	if !s.usesPlan {
 		return nil
@@ -208,8 +210,10 @@ func identity(who *v1alpha1.Identity) map[string]any {
 // counts returns every count of a summary, including those that are 0.
 func counts(s v1alpha1.PlanSummary) map[string]int64 {
 	return map[string]int64{
-		"create": int64(s.Create), "update": int64(s.Update), "replace": int64(s.Replace), "delete": int64(s.Delete), "import": int64(s.Import),
-		"move": int64(s.Move), "forget": int64(s.Forget), "read": int64(s.Read), "invoke": int64(s.Invoke), "drifted": int64(s.Drifted),
+		"create": int64(s.Create), "update": int64(s.Update), "replace": int64(s.Replace), "delete": int64(s.Delete),
+		"import": int64(s.Import),
+		"move":   int64(s.Move), "forget": int64(s.Forget), "read": int64(s.Read), "invoke": int64(s.Invoke),
+		"drifted": int64(s.Drifted),
 		"removed": int64(s.Delete) + int64(s.Replace) + int64(s.Forget),
 	}
 }

@@ -19,8 +19,8 @@ import (
 )
 
 // This file evaluates expressions with values that are not known yet. CEL propagates an unknown value through operators
-// and functions, and decides "true || unknown". It does not look into lists and maps: a comparison with an unknown element
-// would be false. So this file replaces those functions that do.
+// and functions, and decides "true || unknown". It does not look into lists and maps: a comparison with an unknown
+// element would be false. So this file replaces those functions that do.
 
 // unknownOf returns an unknown value of the change with an index.
 func unknownOf(index int32) *types.Unknown { return types.NewUnknown(int64(index), nil) }
@@ -36,23 +36,28 @@ func changesOf(u *types.Unknown) []int32 {
 }
 
 // hasMacro expands has(e.f) to e.?f.hasValue(), because CEL's own has() is true for a field of an unknown value.
-var hasMacro = cel.GlobalMacro(operators.Has, 1, func(f cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *common.Error) {
-	if args[0].Kind() != ast.SelectKind {
-		return nil, f.NewError(args[0].ID(), "invalid argument to has() macro")
-	}
-	sel := args[0].AsSelect()
-	return f.NewMemberCall("hasValue", f.NewCall(operators.OptSelect, sel.Operand(), f.NewLiteral(types.String(sel.FieldName())))), nil
-})
+var hasMacro = cel.GlobalMacro(operators.Has, 1,
+	func(f cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *common.Error) {
+		if args[0].Kind() != ast.SelectKind {
+			return nil, f.NewError(args[0].ID(), "invalid argument to has() macro")
+		}
+		sel := args[0].AsSelect()
+		return f.NewMemberCall("hasValue",
+			f.NewCall(operators.OptSelect, sel.Operand(), f.NewLiteral(types.String(sel.FieldName())))), nil
+	})
 
-// exact are the functions that treat lists and maps with unknown elements correctly, or that take neither. Comprehensions
-// are no functions.
+// exact are the functions that treat lists and maps with unknown elements correctly, or that take neither.
+// Comprehensions are no functions.
 var exact = map[string]bool{
 	operators.LogicalAnd: true, operators.LogicalOr: true, operators.LogicalNot: true, operators.Conditional: true,
 	operators.NotStrictlyFalse: true, operators.Index: true, operators.OptIndex: true, operators.OptSelect: true,
-	operators.Add: true, operators.Subtract: true, operators.Multiply: true, operators.Divide: true, operators.Modulo: true, operators.Negate: true,
+	operators.Add: true, operators.Subtract: true, operators.Multiply: true, operators.Divide: true,
+	operators.Modulo: true, operators.Negate: true,
 	operators.Less: true, operators.LessEquals: true, operators.Greater: true, operators.GreaterEquals: true,
-	overloads.Size: true, overloads.StartsWith: true, overloads.EndsWith: true, overloads.Contains: true, overloads.Matches: true,
-	"or": true, "orValue": true, "hasValue": true, "value": true, "optional.of": true, "optional.none": true,
+	overloads.Size: true, overloads.StartsWith: true, overloads.EndsWith: true, overloads.Contains: true,
+	overloads.Matches: true,
+	"or":              true, "orValue": true, "hasValue": true, "value": true, "optional.of": true,
+	"optional.none": true,
 }
 
 // decorate replaces the functions that would not treat unknown elements correctly.
@@ -247,8 +252,8 @@ func in(v, container ref.Val) ref.Val {
 	return types.False
 }
 
-// withFlags replaces the parts of a JSON value for which the flags are true. The flags have the form of afterUnknown and
-// afterSensitive. It returns the value itself if no flag is true.
+// withFlags replaces the parts of a JSON value for which the flags are true. The flags have the form of afterUnknown
+// and afterSensitive. It returns the value itself if no flag is true.
 func withFlags(value, flags *runtime.RawExtension, replacement string) (*runtime.RawExtension, error) {
 	if !Flagged(flags) {
 		return value, nil

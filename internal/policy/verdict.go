@@ -18,15 +18,17 @@ type Verdict struct {
 	restricted bool
 	// lapsed says which rules AllowAutomatic allow nothing, and why.
 	lapsed []string
-	// users are the users of the approvals as they are now, by their texts; nil takes the users as the approvals name them.
+	// users are the users of the approvals as they are now, by their texts; nil takes the users as the approvals name
+	// them.
 	users map[string]*v1alpha1.Identity
-	// contributors are the names of the users who wrote what the changes follow from, and of those through whose workers they
-	// did. As the requester, they do not count where a rule excludes the requester.
+	// contributors are the names of the users who wrote what the changes follow from, and of those through whose
+	// workers they did. As the requester, they do not count where a rule excludes the requester.
 	contributors map[string]bool
-	// unnamed is true if other users wrote a part of the changes, too, whom the plan does not name. Any approver may be one.
+	// unnamed is true if other users wrote a part of the changes, too, whom the plan does not name. Any approver may be
+	// one.
 	unnamed bool
-	// othersWrote is true if the requester is the author of a stack that another user approved as the author wrote it, and other users
-	// wrote the changes. The requester then counts as the others do: by what the user wrote.
+	// othersWrote is true if the requester is the author of a stack that another user approved as the author wrote it,
+	// and other users wrote the changes. The requester then counts as the others do: by what the user wrote.
 	othersWrote bool
 	// changes is the number of changes of the plan.
 	changes int32
@@ -44,17 +46,21 @@ func (v *Verdict) Warnings() []v1alpha1.PlanPolicyResult { return v.withEffect(v
 
 // VerdictOf returns the verdict in the status of a plan, for a client.
 func VerdictOf(p *v1alpha1.Plan) *Verdict {
-	return &Verdict{Results: p.Status.Policies, contributors: names(p.Status.Contributors), unnamed: haveUnnamed(p.Status.Contributors), othersWrote: othersWrote(p), changes: p.Status.Summary.Changes(), wayOn: AfterArguments(p.Status.Contributors)}
+	return &Verdict{Results: p.Status.Policies, contributors: names(p.Status.Contributors),
+		unnamed: haveUnnamed(p.Status.Contributors), othersWrote: othersWrote(p), changes: p.Status.Summary.Changes(),
+		wayOn: AfterArguments(p.Status.Contributors)}
 }
 
-// othersWrote reports whether the requester of a plan did nothing but write its stack, which another user has approved, and others
-// wrote the changes. A user who requested a drift check may have caused what the plan shows.
+// othersWrote reports whether the requester of a plan did nothing but write its stack, which another user has approved,
+// and others wrote the changes. A user who requested a drift check may have caused what the plan shows.
 func othersWrote(p *v1alpha1.Plan) bool {
 	of, requester := p.Status.Stack, p.Status.RequestedBy
-	if of == nil || !of.AuthorApproved || of.CheckRequestedBy != nil || requester == nil || haveUnnamed(p.Status.Contributors) {
+	if of == nil || !of.AuthorApproved || of.CheckRequestedBy != nil || requester == nil ||
+		haveUnnamed(p.Status.Contributors) {
 		return false
 	}
-	return len(p.Status.Contributors) > 0 && !slices.ContainsFunc(p.Status.Contributors, func(c v1alpha1.Contributor) bool { return c.Shares(requester) })
+	return len(p.Status.Contributors) > 0 && !slices.ContainsFunc(p.Status.Contributors,
+		func(c v1alpha1.Contributor) bool { return c.Shares(requester) })
 }
 
 // haveUnnamed reports whether a list stands for users whom it does not name.
@@ -81,7 +87,8 @@ func (v *Verdict) First(limit int) (results []v1alpha1.PlanPolicyResult, further
 	if len(v.Results) <= limit {
 		return v.Results, 0
 	}
-	effects := []v1alpha1.PlanPolicyEffect{v1alpha1.PolicyDeny, v1alpha1.PolicyRequireApprovals, v1alpha1.PolicyAllowAutomatic, v1alpha1.PolicyWarn}
+	effects := []v1alpha1.PlanPolicyEffect{v1alpha1.PolicyDeny, v1alpha1.PolicyRequireApprovals,
+		v1alpha1.PolicyAllowAutomatic, v1alpha1.PolicyWarn}
 	for _, effect := range effects {
 		results = append(results, v.withEffect(effect)...)
 	}
@@ -128,7 +135,9 @@ func (v *Verdict) Missing(requester *v1alpha1.Identity, approvals []v1alpha1.Pla
 	advice := ""
 	for _, r := range v.withEffect(v1alpha1.PolicyRequireApprovals) {
 		if n := v.count(r.Approvals) - v.approvers(r.Approvals, requester, approvals); n > 0 {
-			out = append(out, fmt.Sprintf("%s requires %s: %s", r.Rule, v.missingText(r.Approvals, n)+v.excluded(r.Approvals, requester)+v.further(r.Approvals)+v.discounted(r.Approvals, requester, approvals), r.Message))
+			out = append(out, fmt.Sprintf("%s requires %s: %s", r.Rule,
+				v.missingText(r.Approvals, n)+v.excluded(r.Approvals, requester)+v.further(r.Approvals)+
+					v.discounted(r.Approvals, requester, approvals), r.Message))
 			if v.excluded(r.Approvals, requester) != "" {
 				advice = v.wayOut(r.Approvals, requester)
 			}
@@ -140,13 +149,14 @@ func (v *Verdict) Missing(requester *v1alpha1.Identity, approvals []v1alpha1.Pla
 	return strings.Join(out, "; ")
 }
 
-// wayOut says who may approve if those who wrote the changes may not. A requester who wrote none of them may approve a plan that one of
-// the writers makes. In a team in which everybody wrote some, a plan of a part has other approvers.
+// wayOut says who may approve if those who wrote the changes may not. A requester who wrote none of them may approve a
+// plan that one of the writers makes. In a team in which everybody wrote some, a plan of a part has other approvers.
 func (v *Verdict) wayOut(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Identity) string {
 	text := `ask another user with the verb "approve" on plans`
 	switch {
 	case requester != nil && !v.othersWrote && !v.contributed(requester) && isMember(requester, a.Groups):
-		text += fmt.Sprintf(", or let %s make the plan (kubectl hykube plan), which %s may then approve", strings.Join(slices.Sorted(maps.Keys(v.contributors)), " or "), requester)
+		text += fmt.Sprintf(", or let %s make the plan (kubectl hykube plan), which %s may then approve",
+			strings.Join(slices.Sorted(maps.Keys(v.contributors)), " or "), requester)
 	case v.changes > 1:
 		text += ", or make a plan with --target for the changes that one user wrote, which the others may approve (it leaves out dependents, without which its apply may fail)"
 	}
@@ -156,8 +166,9 @@ func (v *Verdict) wayOut(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Iden
 	return text
 }
 
-// AfterArguments says how users stop counting who wrote the arguments of a provider, or a Secret that may be one; "" if none of a list
-// did. They count for each resource that was applied with other arguments. Only a value from a Secret can rotate.
+// AfterArguments says how users stop counting who wrote the arguments of a provider, or a Secret that may be one; "" if
+// none of a list did. They count for each resource that was applied with other arguments. Only a value from a Secret
+// can rotate.
 func AfterArguments(list []v1alpha1.Contributor) string {
 	wrote := func(object string) bool {
 		of := func(part string) bool { return strings.HasPrefix(part, object+" ") }
@@ -175,10 +186,11 @@ func AfterArguments(list []v1alpha1.Contributor) string {
 	return text
 }
 
-// Excludes returns the names of the users whose approvals a rule does not count because they requested the plan or wrote a part of its
-// changes, sorted; nil if no rule excludes the requester.
+// Excludes returns the names of the users whose approvals a rule does not count because they requested the plan or
+// wrote a part of its changes, sorted; nil if no rule excludes the requester.
 func (v *Verdict) Excludes(requester *v1alpha1.Identity) []string {
-	if !slices.ContainsFunc(v.withEffect(v1alpha1.PolicyRequireApprovals), func(r v1alpha1.PlanPolicyResult) bool { return r.Approvals.ExcludeRequester }) {
+	if !slices.ContainsFunc(v.withEffect(v1alpha1.PolicyRequireApprovals),
+		func(r v1alpha1.PlanPolicyResult) bool { return r.Approvals.ExcludeRequester }) {
 		return nil
 	}
 	out := maps.Clone(v.contributors)
@@ -192,11 +204,13 @@ func (v *Verdict) Excludes(requester *v1alpha1.Identity) []string {
 
 // Counts evaluates an approval in addition to others. counts is true if a rule that the others do not satisfy counts
 // it. required is true if any rule requires approvals.
-func (v *Verdict) Counts(requester *v1alpha1.Identity, approvals []v1alpha1.PlanApproval, next v1alpha1.PlanApproval) (counts, required bool) {
+func (v *Verdict) Counts(requester *v1alpha1.Identity, approvals []v1alpha1.PlanApproval,
+	next v1alpha1.PlanApproval) (counts, required bool) {
 	for _, r := range v.withEffect(v1alpha1.PolicyRequireApprovals) {
 		required = true
 		before := v.approvers(r.Approvals, requester, approvals)
-		if before < v.count(r.Approvals) && v.approvers(r.Approvals, requester, append(slices.Clone(approvals), next)) > before {
+		if before < v.count(r.Approvals) && v.approvers(r.Approvals, requester,
+			append(slices.Clone(approvals), next)) > before {
 			counts = true
 		}
 	}
@@ -241,9 +255,10 @@ func (v *Verdict) whyNot() string {
 	return text
 }
 
-// approvers returns the number of approvals that count for a rule. Of approvals with a user in common, one counts: through
-// a workflow, a user can approve again in the name of its starter.
-func (v *Verdict) approvers(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Identity, approvals []v1alpha1.PlanApproval) int {
+// approvers returns the number of approvals that count for a rule. Of approvals with a user in common, one counts:
+// through a workflow, a user can approve again in the name of its starter.
+func (v *Verdict) approvers(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Identity,
+	approvals []v1alpha1.PlanApproval) int {
 	var eligible, counted []*v1alpha1.Identity
 	for _, approval := range approvals {
 		if by, why := v.approver(a, requester, approval); why == "" {
@@ -251,7 +266,8 @@ func (v *Verdict) approvers(a *v1alpha1.RequiredApprovals, requester *v1alpha1.I
 		}
 	}
 	// The approvals without a workflow come first, so that one of a workflow does not replace two of them.
-	slices.SortStableFunc(eligible, func(a, b *v1alpha1.Identity) int { return cmp.Compare(len(a.Through), len(b.Through)) })
+	slices.SortStableFunc(eligible,
+		func(a, b *v1alpha1.Identity) int { return cmp.Compare(len(a.Through), len(b.Through)) })
 	for _, by := range eligible {
 		if !slices.ContainsFunc(counted, by.Shares) {
 			counted = append(counted, by)
@@ -260,8 +276,10 @@ func (v *Verdict) approvers(a *v1alpha1.RequiredApprovals, requester *v1alpha1.I
 	return len(counted)
 }
 
-// approver returns the user of an approval as the user is now, and why the approval does not count for a rule; "" if it does.
-func (v *Verdict) approver(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Identity, approval v1alpha1.PlanApproval) (by *v1alpha1.Identity, why string) {
+// approver returns the user of an approval as the user is now, and why the approval does not count for a rule; "" if it
+// does.
+func (v *Verdict) approver(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Identity,
+	approval v1alpha1.PlanApproval) (by *v1alpha1.Identity, why string) {
 	by = approval.By
 	if by != nil && v.users != nil {
 		by = v.users[by.String()]
@@ -280,7 +298,8 @@ func (v *Verdict) approver(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Id
 }
 
 // discounted names the approvals that do not count for a rule, with the reasons; "" if there are none.
-func (v *Verdict) discounted(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Identity, approvals []v1alpha1.PlanApproval) string {
+func (v *Verdict) discounted(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Identity,
+	approvals []v1alpha1.PlanApproval) string {
 	text := ""
 	for _, approval := range approvals {
 		if _, why := v.approver(a, requester, approval); why != "" && approval.By != nil {
@@ -302,7 +321,8 @@ func isMember(by *v1alpha1.Identity, groups []string) bool {
 	}
 	in := func(g string) bool { return slices.Contains(groups, g) }
 	return slices.ContainsFunc(by.Groups, in) &&
-		!slices.ContainsFunc(by.Through, func(u v1alpha1.WorkflowUser) bool { return !slices.ContainsFunc(u.Groups, in) })
+		!slices.ContainsFunc(by.Through,
+			func(u v1alpha1.WorkflowUser) bool { return !slices.ContainsFunc(u.Groups, in) })
 }
 
 // excluded names the contributors whose approvals do not count for a rule, besides the requester; "" if there are none.
@@ -326,8 +346,8 @@ func (v *Verdict) excluded(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Id
 	return or + " those who wrote the changes (" + strings.Join(others, ", ") + ")"
 }
 
-// count returns the number of approvals that a rule requires of a plan. Any approver may be one of the users whom the plan does not
-// name, so no approver counts alone.
+// count returns the number of approvals that a rule requires of a plan. Any approver may be one of the users whom the
+// plan does not name, so no approver counts alone.
 func (v *Verdict) count(a *v1alpha1.RequiredApprovals) int {
 	if a.ExcludeRequester && v.unnamed {
 		return count(a) + 1

@@ -12,7 +12,8 @@ import (
 
 // acquire returns a lease of the process with a key. The process has a slot while it has leases. The slot counts
 // against the share of the namespace whose request was granted first.
-func (p *Pool) acquire(ctx context.Context, pkg Package, key processKey, namespace string, config cty.Value) (*Lease, error) {
+func (p *Pool) acquire(ctx context.Context, pkg Package, key processKey, namespace string,
+	config cty.Value) (*Lease, error) {
 	if config != cty.NilVal {
 		config, _ = config.UnmarkDeep()
 	}
@@ -47,7 +48,8 @@ func (p *Pool) acquire(ctx context.Context, pkg Package, key processKey, namespa
 
 // take returns the process for a key and adds a lease. The process may not be started yet. slot is the request for its
 // slot; nil if the process has a slot.
-func (p *Pool) take(pkg Package, key processKey, namespace string, config cty.Value) (proc *process, slot *slotRequest, err error) {
+func (p *Pool) take(pkg Package, key processKey, namespace string,
+	config cty.Value) (proc *process, slot *slotRequest, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -59,7 +61,8 @@ func (p *Pool) take(pkg Package, key processKey, namespace string, config cty.Va
 		proc = nil
 	}
 	if proc == nil {
-		proc = &process{pkg: pkg, key: key, config: config, granted: make(chan struct{}), ready: make(chan struct{}), retired: make(chan struct{})}
+		proc = &process{pkg: pkg, key: key, config: config, granted: make(chan struct{}), ready: make(chan struct{}),
+			retired: make(chan struct{})}
 		p.current[key] = proc
 	}
 	proc.leases++
@@ -109,7 +112,8 @@ func (p *Pool) awaitSlot(ctx context.Context, proc *process, slot *slotRequest) 
 	case <-ctx.Done():
 		slot.Release()
 		p.releaseLease(proc)
-		return fmt.Errorf("wait for a free provider process (of %d, which the namespaces share): %w", p.config.MaxProcesses, context.Cause(ctx))
+		return fmt.Errorf("wait for a free provider process (of %d, which the namespaces share): %w",
+			p.config.MaxProcesses, context.Cause(ctx))
 	}
 }
 

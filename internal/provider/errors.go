@@ -25,7 +25,8 @@ var ErrClosed = errors.New("the pool of provider processes is closed: the server
 // configRefused returns the *diag.Failure of a configuration that the provider rejects, with all of the provider's
 // diagnostics.
 func configRefused(source string, said []*tfprotov6.Diagnostic) error {
-	return &diag.Failure{Operation: fmt.Sprintf("configure provider %q", source), Diagnostics: diag.Limit(diag.FromProto(said))}
+	return &diag.Failure{Operation: fmt.Sprintf("configure provider %q", source),
+		Diagnostics: diag.Limit(diag.FromProto(said))}
 }
 
 func hasErrors(ds []*tfprotov6.Diagnostic) bool { return diag.HasErrors(diag.FromProto(ds)) }
@@ -93,7 +94,8 @@ func (e *NotFoundError) Error() string {
 	if len(e.Searched) == 0 {
 		return "the server has no mirror and no registry to search; add a mirror with --provider-mirror"
 	}
-	return fmt.Sprintf("no such provider in %s; correct the source, or add the provider to a mirror", strings.Join(e.Searched, " or "))
+	return fmt.Sprintf("no such provider in %s; correct the source, or add the provider to a mirror",
+		strings.Join(e.Searched, " or "))
 }
 
 // VersionError is the error if no version of a provider meets a constraint.

@@ -85,8 +85,8 @@ func environmentToken(host string) string {
 // Install returns the package of the newest version that meets the constraint. It installs the package if necessary. It
 // searches mirror directories, the network mirror and the registry, in this order, and uses the first with a matching
 // version. An exact version that is already installed needs no search, unless a mirror directory has the same version.
-// It returns no package that does not meet t and the trust policy, whether it was installed before or not. A provider that is a part of
-// the server has one version, which the constraint does not concern.
+// It returns no package that does not meet t and the trust policy, whether it was installed before or not. A provider
+// that is a part of the server has one version, which the constraint does not concern.
 //
 // It returns a *NotFoundError, *VersionError, *PlatformError, *trust.RefusedError, *VerificationError or *archive.Error
 // for these problems.
@@ -131,12 +131,14 @@ func parseConstraint(c string) (versions.Set, error) {
 	}
 	set, err := versions.MeetingConstraintsStringRuby(c)
 	if err != nil {
-		return versions.None, fmt.Errorf(`parse version constraint %q: %w; write it as "1.2.3", ">= 1.2, < 2.0" or "~> 1.2"`, c, err)
+		return versions.None, fmt.Errorf(
+			`parse version constraint %q: %w; write it as "1.2.3", ">= 1.2, < 2.0" or "~> 1.2"`, c, err)
 	}
 	return set, nil
 }
 
-func (in *Installer) install(ctx context.Context, need Requirements, wanted versions.Set, constraint string) (Package, error) {
+func (in *Installer) install(ctx context.Context, need Requirements, wanted versions.Set,
+	constraint string) (Package, error) {
 	s := need.source
 	installed, err := in.installed(s)
 	if err != nil {
@@ -154,14 +156,16 @@ func (in *Installer) install(ctx context.Context, need Requirements, wanted vers
 		offers, err := p.candidates(ctx)
 		if err != nil && !errors.Is(err, registry.ErrNotFound) {
 			if pkg, ok, verr := in.newestInstalled(ctx, need, installed, wanted); ok || verr != nil {
-				in.log.Warn("provider source can't be reached, using the installed package", "provider", s.String(), "version", pkg.Version, "error", err)
+				in.log.Warn("provider source can't be reached, using the installed package", "provider", s.String(),
+					"version", pkg.Version, "error", err)
 				return pkg, verr
 			}
 			switch {
 			case elsewhere != nil:
 				err = fmt.Errorf("%w (%w)", err, elsewhere)
 			case len(available) > 0:
-				err = fmt.Errorf("%w (the mirrors have %s, which %q does not allow)", err, strings.Join(dedupe(available), ", "), constraint)
+				err = fmt.Errorf("%w (the mirrors have %s, which %q does not allow)", err,
+					strings.Join(dedupe(available), ", "), constraint)
 			}
 			return Package{}, fmt.Errorf("search %s: %w; check that the server can reach it, or put the provider into a mirror directory", p.name, err)
 		}
@@ -173,7 +177,8 @@ func (in *Installer) install(ctx context.Context, need Requirements, wanted vers
 			}
 			if !slices.Contains(o.platforms, in.platform) {
 				if elsewhere == nil {
-					elsewhere = &PlatformError{Version: o.version.String(), Platform: in.platform, Available: o.platforms, Searched: p.name}
+					elsewhere = &PlatformError{Version: o.version.String(), Platform: in.platform,
+						Available: o.platforms, Searched: p.name}
 				}
 				continue
 			}
@@ -260,7 +265,8 @@ func (in *Installer) installed(s Source) (map[string]record, error) {
 }
 
 // newestInstalled returns the newest installed package that meets the constraint.
-func (in *Installer) newestInstalled(ctx context.Context, need Requirements, installed map[string]record, wanted versions.Set) (Package, bool, error) {
+func (in *Installer) newestInstalled(ctx context.Context, need Requirements, installed map[string]record,
+	wanted versions.Set) (Package, bool, error) {
 	var best *versions.Version
 	for name := range installed {
 		v, err := versions.ParseVersion(name)
@@ -297,7 +303,8 @@ func (in *Installer) open(ctx context.Context, need Requirements, version string
 }
 
 // take returns the package of an offer. It installs the package unless it is installed already.
-func (in *Installer) take(ctx context.Context, need Requirements, p place, o candidate, installed map[string]record) (Package, error) {
+func (in *Installer) take(ctx context.Context, need Requirements, p place, o candidate,
+	installed map[string]record) (Package, error) {
 	version := o.version.String()
 	dir := in.packageDir(need.source, version)
 	if r, ok := installed[version]; ok {
@@ -306,8 +313,10 @@ func (in *Installer) take(ctx context.Context, need Requirements, p place, o can
 				return Package{}, err
 			} else if sum != r.Checksum {
 				return Package{}, unverified(version, &ChecksumError{
-					What: fmt.Sprintf("version %s in %s", version, p.name), Want: r.Checksum + " (as installed)", Got: sum,
-					Remedy: "publish the changed package as another version, or, to accept it, remove " + dir + " and add its checksum to spec.checksums",
+					What: fmt.Sprintf("version %s in %s", version, p.name), Want: r.Checksum + " (as installed)",
+					Got: sum,
+					Remedy: "publish the changed package as another version, or, to accept it, remove " + dir +
+						" and add its checksum to spec.checksums",
 				})
 			}
 		}
@@ -334,7 +343,8 @@ func (in *Installer) take(ctx context.Context, need Requirements, p place, o can
 	if err := in.commit(incoming, content, dir, r); err != nil {
 		return Package{}, err
 	}
-	in.log.Info("provider installed", "provider", need.source.String(), "version", version, "from", p.name, "checksum", r.Checksum)
+	in.log.Info("provider installed", "provider", need.source.String(), "version", version, "from", p.name, "checksum",
+		r.Checksum)
 	return in.open(ctx, need, version, r)
 }
 

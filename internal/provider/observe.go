@@ -13,7 +13,8 @@ import (
 func (l *Lease) Observe(answered func([]*tfprotov6.Diagnostic)) { l.answered = answered }
 
 // ReadResource implements tfprotov6.ResourceServer.
-func (l *Lease) ReadResource(ctx context.Context, req *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
+func (l *Lease) ReadResource(ctx context.Context,
+	req *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
 	resp, err := l.Server.ReadResource(ctx, req)
 	if resp != nil {
 		l.observed(resp.Diagnostics)
@@ -22,7 +23,8 @@ func (l *Lease) ReadResource(ctx context.Context, req *tfprotov6.ReadResourceReq
 }
 
 // ApplyResourceChange implements tfprotov6.ResourceServer.
-func (l *Lease) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
+func (l *Lease) ApplyResourceChange(ctx context.Context,
+	req *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
 	resp, err := l.Server.ApplyResourceChange(ctx, req)
 	if resp != nil {
 		l.observed(resp.Diagnostics)
@@ -31,7 +33,8 @@ func (l *Lease) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyRes
 }
 
 // ImportResourceState implements tfprotov6.ResourceServer.
-func (l *Lease) ImportResourceState(ctx context.Context, req *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
+func (l *Lease) ImportResourceState(ctx context.Context,
+	req *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
 	resp, err := l.Server.ImportResourceState(ctx, req)
 	if resp != nil {
 		l.observed(resp.Diagnostics)
@@ -40,7 +43,8 @@ func (l *Lease) ImportResourceState(ctx context.Context, req *tfprotov6.ImportRe
 }
 
 // ReadDataSource implements tfprotov6.DataSourceServer.
-func (l *Lease) ReadDataSource(ctx context.Context, req *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
+func (l *Lease) ReadDataSource(ctx context.Context,
+	req *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
 	resp, err := l.Server.ReadDataSource(ctx, req)
 	if resp != nil {
 		l.observed(resp.Diagnostics)

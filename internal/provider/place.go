@@ -45,19 +45,22 @@ type candidate struct {
 func (in *Installer) places(s Source) []place {
 	var out []place
 	for _, dir := range in.config.MirrorDirs {
-		out = append(out, place{name: "mirror directory " + dir, local: true, candidates: func(context.Context) ([]candidate, error) {
-			return in.mirrorCandidates(dir, s)
-		}})
+		out = append(out, place{name: "mirror directory " + dir, local: true,
+			candidates: func(context.Context) ([]candidate, error) {
+				return in.mirrorCandidates(dir, s)
+			}})
 	}
 	if base := in.config.NetworkMirror; base != "" {
-		out = append(out, place{name: "network mirror " + base, candidates: func(ctx context.Context) ([]candidate, error) {
-			return in.networkCandidates(ctx, base, s)
-		}})
+		out = append(out, place{name: "network mirror " + base,
+			candidates: func(ctx context.Context) ([]candidate, error) {
+				return in.networkCandidates(ctx, base, s)
+			}})
 	}
 	if in.config.DirectRegistry {
-		out = append(out, place{name: "registry " + s.Hostname, candidates: func(ctx context.Context) ([]candidate, error) {
-			return in.originCandidates(ctx, s)
-		}})
+		out = append(out, place{name: "registry " + s.Hostname,
+			candidates: func(ctx context.Context) ([]candidate, error) {
+				return in.originCandidates(ctx, s)
+			}})
 	}
 	return out
 }
@@ -109,7 +112,8 @@ func (in *Installer) fromMirror(o *candidate, p mirror.Package, s Source) {
 				return e, err
 			}
 			// The file may change while it is read, so the server verifies and unpacks a copy.
-			e.Archive, err = in.fetch(ctx, need, scratch, content, func(f *os.File) (string, error) { return copyFile(p.Path, f) })
+			e.Archive, err = in.fetch(ctx, need, scratch, content,
+				func(f *os.File) (string, error) { return copyFile(p.Path, f) })
 			return e, err
 		}
 		return
@@ -195,24 +199,28 @@ func (in *Installer) networkCandidates(ctx context.Context, base string, s Sourc
 			continue
 		}
 		// A network mirror lists platforms only per version. Until then, assume that it has this platform.
-		out = append(out, candidate{version: v, platforms: []string{in.platform}, put: func(ctx context.Context, need Requirements, scratch, content string) (evidence, error) {
-			return in.fromNetworkMirror(ctx, m, name, need, scratch, content)
-		}})
+		out = append(out, candidate{version: v, platforms: []string{in.platform},
+			put: func(ctx context.Context, need Requirements, scratch, content string) (evidence, error) {
+				return in.fromNetworkMirror(ctx, m, name, need, scratch, content)
+			}})
 	}
 	return out, nil
 }
 
-func (in *Installer) fromNetworkMirror(ctx context.Context, m *registry.Mirror, version string, need Requirements, scratch, content string) (e evidence, err error) {
+func (in *Installer) fromNetworkMirror(ctx context.Context, m *registry.Mirror, version string, need Requirements,
+	scratch, content string) (e evidence, err error) {
 	archives, err := m.Archives(ctx, version)
 	if err != nil {
 		return e, err
 	}
 	a, ok := archives[in.platform]
 	if !ok {
-		return e, &PlatformError{Version: version, Platform: in.platform, Available: slices.Sorted(maps.Keys(archives)), Searched: "the network mirror"}
+		return e, &PlatformError{Version: version, Platform: in.platform, Available: slices.Sorted(maps.Keys(archives)),
+			Searched: "the network mirror"}
 	}
 	e.Hashes = a.Hashes
-	e.Archive, err = in.fetch(ctx, need, scratch, content, func(f *os.File) (string, error) { return m.Download(ctx, a, f) })
+	e.Archive, err = in.fetch(ctx, need, scratch, content,
+		func(f *os.File) (string, error) { return m.Download(ctx, a, f) })
 	if err != nil {
 		return e, err
 	}
@@ -222,7 +230,8 @@ func (in *Installer) fromNetworkMirror(ctx context.Context, m *registry.Mirror, 
 			return e, err
 		}
 		if !slices.Contains(h1, got) {
-			return e, &ChecksumError{What: "package from the network mirror", Want: h1[0], Got: got, Remedy: "ask the operator of the mirror"}
+			return e, &ChecksumError{What: "package from the network mirror", Want: h1[0], Got: got,
+				Remedy: "ask the operator of the mirror"}
 		}
 	}
 	return e, nil
@@ -243,7 +252,8 @@ func (in *Installer) originCandidates(ctx context.Context, s Source) ([]candidat
 		if err != nil || !supportsProtocol(entry.Protocols) {
 			continue
 		}
-		o := candidate{version: v, put: func(ctx context.Context, need Requirements, scratch, content string) (evidence, error) {
+		o := candidate{version: v, put: func(ctx context.Context, need Requirements, scratch,
+			content string) (evidence, error) {
 			return in.fromOrigin(ctx, origin, entry.Version, need, scratch, content)
 		}}
 		for _, p := range entry.Platforms {
@@ -254,7 +264,8 @@ func (in *Installer) originCandidates(ctx context.Context, s Source) ([]candidat
 	return out, nil
 }
 
-func (in *Installer) fromOrigin(ctx context.Context, origin *registry.Origin, version string, need Requirements, scratch, content string) (e evidence, err error) {
+func (in *Installer) fromOrigin(ctx context.Context, origin *registry.Origin, version string, need Requirements,
+	scratch, content string) (e evidence, err error) {
 	goos, goarch, _ := strings.Cut(in.platform, "_")
 	offer, err := origin.Offer(ctx, version, goos, goarch)
 	if err != nil {
@@ -264,7 +275,8 @@ func (in *Installer) fromOrigin(ctx context.Context, origin *registry.Origin, ve
 		return e, err
 	}
 	e.Signed = &offer.Signed
-	e.Archive, err = in.fetch(ctx, need, scratch, content, func(f *os.File) (string, error) { return offer.Download(ctx, f) })
+	e.Archive, err = in.fetch(ctx, need, scratch, content,
+		func(f *os.File) (string, error) { return offer.Download(ctx, f) })
 	return e, err
 }
 
@@ -277,7 +289,8 @@ func supportsProtocol(protocols []string) bool {
 }
 
 // fetch downloads an archive, verifies it, and unpacks the same open file.
-func (in *Installer) fetch(ctx context.Context, need Requirements, scratch, content string, download func(*os.File) (string, error)) (string, error) {
+func (in *Installer) fetch(ctx context.Context, need Requirements, scratch, content string,
+	download func(*os.File) (string, error)) (string, error) {
 	f, err := os.OpenFile(filepath.Join(scratch, "package.zip"), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return "", err

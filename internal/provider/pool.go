@@ -115,7 +115,8 @@ type Configuration struct {
 	// Ephemeral is true if the configuration contains ephemeral values, so that no later request has the same values.
 	// Its process has a short idle timeout.
 	Ephemeral bool
-	// Public are the known arguments in Config that hold no secret, for users who must see which account the provider reaches.
+	// Public are the known arguments in Config that hold no secret, for users who must see which account the provider
+	// reaches.
 	Public []Argument
 }
 
@@ -125,10 +126,11 @@ type Argument struct{ Path, Value string }
 // Digest identifies the arguments of a provider. Unlike a Configuration's Key, it stays the same if a new version of
 // the provider has further arguments.
 type Digest struct {
-	// Arguments is the digest of all arguments without ephemeral values and those that rotate. It is empty if one of them is
-	// unknown.
+	// Arguments is the digest of all arguments without ephemeral values and those that rotate. It is empty if one of
+	// them is unknown.
 	Arguments string `json:"arguments,omitempty"`
-	// Rotating is the digest of the arguments that rotate; see v1alpha1.SecretArgument. It is empty without such arguments.
+	// Rotating is the digest of the arguments that rotate; see v1alpha1.SecretArgument. It is empty without such
+	// arguments.
 	Rotating string `json:"rotating,omitempty"`
 	// Ephemeral is true if an argument has an ephemeral value. Two configurations with the same digest may then differ.
 	Ephemeral bool `json:"ephemeral,omitempty"`
@@ -175,7 +177,8 @@ type Server interface {
 	tfprotov6.ListResourceServer
 	tfprotov6.ActionServer
 	// PlanAgain is PlanResourceChange for a change that was planned before. planned is the private data of that plan.
-	PlanAgain(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest, planned []byte) (*tfprotov6.PlanResourceChangeResponse, error)
+	PlanAgain(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest,
+		planned []byte) (*tfprotov6.PlanResourceChangeResponse, error)
 }
 
 // Lease is the right to use a provider process until Release. Calls that fail because the process was lost return an
@@ -270,7 +273,8 @@ func (p *Pool) ValidateConfig(ctx context.Context, pkg Package, config cty.Value
 // is none. It returns a *diag.Failure with diagnostics if the provider rejects the configuration. It returns a
 // *CrashError if the process cannot be started, a *ChecksumError if its files changed, and ErrClosed after Close.
 func (p *Pool) Acquire(ctx context.Context, pkg Package, c Configuration) (*Lease, error) {
-	return p.acquire(ctx, pkg, processKey{checksum: pkg.Checksum, grants: pkg.Grants.Key(), configured: true, key: c.Key, brief: c.Ephemeral}, c.Namespace, c.Config)
+	return p.acquire(ctx, pkg, processKey{checksum: pkg.Checksum, grants: pkg.Grants.Key(), configured: true,
+		key: c.Key, brief: c.Ephemeral}, c.Namespace, c.Config)
 }
 
 // Unconfigured returns a lease of an unconfigured process, which suffices for schemas, validation and functions. It
@@ -297,7 +301,8 @@ func (p *Pool) stopUnwanted(proc *process) {
 		return
 	}
 	proc.stopped = true
-	p.config.Logger.Info("the server asks a provider to stop", "provider", proc.pkg.Source.String(), "pid", proc.plugin.PID())
+	p.config.Logger.Info("the server asks a provider to stop", "provider", proc.pkg.Source.String(), "pid",
+		proc.plugin.PID())
 	p.running.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), stopCallTimeout)
 		defer cancel()

@@ -111,7 +111,8 @@ func (p *Pool) run(ctx context.Context, proc *process) {
 	close(proc.ready)
 	select {
 	case <-proc.plugin.Exited():
-		log.Warn("provider process ended by itself; it is started again when it is needed", "pid", proc.plugin.PID(), "reason", proc.plugin.ExitState())
+		log.Warn("provider process ended by itself; it is started again when it is needed", "pid", proc.plugin.PID(),
+			"reason", proc.plugin.ExitState())
 		p.mu.Lock()
 		p.retire(proc)
 		p.mu.Unlock()
@@ -142,7 +143,8 @@ func (p *Pool) start(ctx context.Context, proc *process) error {
 	if proc.plugin.Protocol == 6 {
 		var err error
 		if limits, err = batch.ReadLimits(ctx, proc.plugin); err != nil {
-			return p.startError(proc.crashed(ctx, "announce its batches", fmt.Errorf("start provider %q: %w", name, err)))
+			return p.startError(proc.crashed(ctx, "announce its batches",
+				fmt.Errorf("start provider %q: %w", name, err)))
 		}
 	}
 	client, err := protocol.New(batch.NewConn(proc.plugin, limits), proc.plugin.Protocol)
@@ -167,8 +169,8 @@ func (p *Pool) start(ctx context.Context, proc *process) error {
 	return nil
 }
 
-// launch runs the verified executable, or uses the provider that is a part of the server. It returns an error if the file was written after the verification. While the
-// process runs, the kernel refuses writes to the file.
+// launch runs the verified executable, or uses the provider that is a part of the server. It returns an error if the
+// file was written after the verification. While the process runs, the kernel refuses writes to the file.
 func (p *Pool) launch(ctx context.Context, proc *process, name string) error {
 	if proc.pkg.Source.BuiltIn() {
 		proc.plugin = plugin.BuiltIn(name, builtin.Conn{})
@@ -216,7 +218,8 @@ func (proc *process) crashed(ctx context.Context, doing string, err error) error
 		return crash
 	}
 	// The plugin has the same deadline and may notice its end first.
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) ||
+		status.Code(err) == codes.DeadlineExceeded {
 		crash.Reason, crash.Stderr = "it did not answer in time when asked to "+doing, proc.plugin.LastLines()
 		return crash
 	}
@@ -299,7 +302,8 @@ func (proc *process) configure(ctx context.Context) error {
 	if hasErrors(v.Diagnostics) {
 		return configRefused(name, v.Diagnostics)
 	}
-	c, err := proc.server.ConfigureProvider(ctx, &tfprotov6.ConfigureProviderRequest{TerraformVersion: terraformVersion, Config: config})
+	c, err := proc.server.ConfigureProvider(ctx,
+		&tfprotov6.ConfigureProviderRequest{TerraformVersion: terraformVersion, Config: config})
 	if err != nil {
 		return fmt.Errorf("configure provider %q: %w", name, err)
 	}

@@ -35,12 +35,14 @@ const maxSource = 512
 func ParseSource(s string) (Source, error) {
 	const want = `; write it as "hashicorp/aws" or "registry.example.com/team/cloud"`
 	if len(s) > maxSource {
-		return Source{}, fmt.Errorf("parse provider source \"%.40s...\": longer than %d characters%s", s, maxSource, want)
+		return Source{}, fmt.Errorf("parse provider source \"%.40s...\": longer than %d characters%s", s, maxSource,
+			want)
 	}
 	p, err := regaddr.ParseProviderSource(s)
 	if err != nil {
 		if pe, ok := errors.AsType[*regaddr.ParserError](err); ok {
-			return Source{}, fmt.Errorf("parse provider source %q: %s%s", s, strings.Join(strings.Fields(pe.Detail), " "), want)
+			return Source{}, fmt.Errorf("parse provider source %q: %s%s", s,
+				strings.Join(strings.Fields(pe.Detail), " "), want)
 		}
 		return Source{}, fmt.Errorf("parse provider source %q: %w%s", s, err, want)
 	}
@@ -53,7 +55,8 @@ func ParseSource(s string) (Source, error) {
 	if p.IsBuiltIn() && p.Type != builtIn.Type {
 		return Source{}, fmt.Errorf("parse provider source %q: of the providers that are a part of Terraform itself, the server has only %s%s", s, builtIn, want)
 	}
-	if host, _, _ := strings.Cut(string(p.Hostname), ":"); strings.HasSuffix(host, ".") { // the same host for DNS, another one for rules
+	// the same host for DNS, another one for rules
+	if host, _, _ := strings.Cut(string(p.Hostname), ":"); strings.HasSuffix(host, ".") {
 		return Source{}, fmt.Errorf("parse provider source %q: its host ends with a dot%s", s, want)
 	}
 	return Source{Hostname: string(p.Hostname), Namespace: p.Namespace, Type: p.Type}, nil

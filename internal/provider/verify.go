@@ -44,13 +44,15 @@ func Require(policy *trust.Policy, s Source, t Trust) (Requirements, error) {
 		return Requirements{}, err
 	}
 	if rule.RequireChecksums && len(t.Checksums) == 0 && !t.Kept {
-		return Requirements{}, &trust.RefusedError{Source: s.String(), Rule: rule.Name, Path: rule.Path, NoChecksums: true}
+		return Requirements{}, &trust.RefusedError{Source: s.String(), Rule: rule.Name, Path: rule.Path,
+			NoChecksums: true}
 	}
 	own, err := signature.ParseKeys(t.SigningKeys)
 	if err != nil {
 		return Requirements{}, fmt.Errorf("use spec.signingKeys: %w", err)
 	}
-	need := Requirements{source: s, checksums: t.Checksums, mirrorsMatch: rule.MirrorsMustMatch && !t.Kept, signed: rule.RequireSignature}
+	need := Requirements{source: s, checksums: t.Checksums, mirrorsMatch: rule.MirrorsMustMatch && !t.Kept,
+		signed: rule.RequireSignature}
 	for _, keys := range []signature.Keys{own, rule.Keys()} {
 		if !keys.Empty() {
 			need.keys, need.signed = append(need.keys, keys), true
@@ -140,13 +142,15 @@ func (r *record) among(list []string) string {
 
 // mismatch is the error for a package that has none of the checksums of the Provider.
 func (need Requirements) mismatch(version, got string) error {
-	return &ChecksumError{What: strings.TrimSpace(fmt.Sprintf("provider %q %s", need.source, version)), Want: "one of spec.checksums", Got: got,
+	return &ChecksumError{What: strings.TrimSpace(fmt.Sprintf("provider %q %s", need.source, version)),
+		Want: "one of spec.checksums", Got: got,
 		Remedy: "if the checksums belong to another version, set spec.version to that one; else ask the publisher of the package"}
 }
 
 // beforeUnpack compares the checksum of a zip file with the Provider's, if none of these is for unpacked content.
 func (need Requirements) beforeUnpack(archive string) error {
-	if len(need.checksums) == 0 || len(withPrefix(need.checksums, archivePrefix)) < len(need.checksums) || slices.Contains(need.checksums, archivePrefix+archive) {
+	if len(need.checksums) == 0 || len(withPrefix(need.checksums, archivePrefix)) < len(need.checksums) ||
+		slices.Contains(need.checksums, archivePrefix+archive) {
 		return nil
 	}
 	return need.mismatch("", archivePrefix+archive)
@@ -154,7 +158,8 @@ func (need Requirements) beforeUnpack(archive string) error {
 
 // verifySigned verifies the signed list of checksums, and that it has the package. It does nothing if no list is
 // required and known.
-func (need Requirements) verifySigned(ctx context.Context, in *Installer, version string, r *record, v *Verification) error {
+func (need Requirements) verifySigned(ctx context.Context, in *Installer, version string, r *record,
+	v *Verification) error {
 	required := need.signed || need.mirrorsMatch && r.among(need.checksums) == ""
 	known := r.Signed
 	if known != nil && len(known.Keys) == 0 && len(need.keys) == 0 {
@@ -164,12 +169,14 @@ func (need Requirements) verifySigned(ctx context.Context, in *Installer, versio
 		return nil
 	}
 	if r.Archive == "" {
-		return need.refuse(version, signature.Unsigned, "the package is unpacked, so no signature covers it; put the publisher's zip file into the mirror")
+		return need.refuse(version, signature.Unsigned,
+			"the package is unpacked, so no signature covers it; put the publisher's zip file into the mirror")
 	}
 	if known == nil {
 		var err error
 		if known, err = in.askRegistry(ctx, need.source, version); err != nil {
-			return need.refuse(version, signature.Unsigned, fmt.Sprintf("it is from a mirror, and the registry's list of checksums could not be read: %v", err))
+			return need.refuse(version, signature.Unsigned,
+				fmt.Sprintf("it is from a mirror, and the registry's list of checksums could not be read: %v", err))
 		}
 	}
 	signer, err := need.signer(version, in.platform, known)
@@ -179,9 +186,11 @@ func (need Requirements) verifySigned(ctx context.Context, in *Installer, versio
 	sum, ok := known.Sum()
 	switch {
 	case !ok:
-		return need.refuse(version, signature.Unsigned, fmt.Sprintf("the signed list of checksums does not name %q", known.Filename))
+		return need.refuse(version, signature.Unsigned,
+			fmt.Sprintf("the signed list of checksums does not name %q", known.Filename))
 	case sum != r.Archive:
-		return &ChecksumError{What: fmt.Sprintf("provider %q %s from %s", need.source, version, r.From), Want: "SHA-256 " + sum + " (as the publisher signed it)", Got: r.Archive,
+		return &ChecksumError{What: fmt.Sprintf("provider %q %s from %s", need.source, version, r.From),
+			Want: "SHA-256 " + sum + " (as the publisher signed it)", Got: r.Archive,
 			Remedy: "it was changed after it was published; ask the operator of the mirror"}
 	}
 	r.Signed = known
@@ -212,12 +221,14 @@ func (in *Installer) askRegistry(ctx context.Context, s Source, version string) 
 }
 
 // signer verifies the signature of a list of checksums.
-func (need Requirements) signer(version, platform string, list *registry.SignedSums) (signer signature.Signer, err error) {
+func (need Requirements) signer(version, platform string,
+	list *registry.SignedSums) (signer signature.Signer, err error) {
 	switch {
 	case len(list.Signature) == 0:
 		return signer, need.refuse(version, signature.Unsigned, list.From+" names no signature for it")
 	case len(need.keys) == 0 && len(list.Keys) == 0:
-		return signer, need.refuse(version, signature.UnknownKey, list.From+" names no key, so the server cannot verify its signature")
+		return signer, need.refuse(version, signature.UnknownKey,
+			list.From+" names no key, so the server cannot verify its signature")
 	case len(need.keys) == 0:
 		signer, err = signature.VerifyOffered(list.Keys, list.Sums, list.Signature)
 	}
@@ -230,8 +241,11 @@ func (need Requirements) signer(version, platform string, list *registry.SignedS
 		return signer, need.refuse(version, e.Problem, e.Reason)
 	}
 	// The list of another version is signed, too.
-	if want := fmt.Sprintf("terraform-provider-%s_%s_%s.zip", need.source.Type, version, platform); len(need.keys) > 0 && list.Filename != want {
-		return signer, need.refuse(version, signature.BadSignature, fmt.Sprintf("%s names the file %q instead of %q, which may be another version", list.From, list.Filename, want))
+	if want := fmt.Sprintf("terraform-provider-%s_%s_%s.zip", need.source.Type, version,
+		platform); len(need.keys) > 0 && list.Filename != want {
+		return signer, need.refuse(version, signature.BadSignature,
+			fmt.Sprintf("%s names the file %q instead of %q, which may be another version", list.From, list.Filename,
+				want))
 	}
 	return signer, err
 }

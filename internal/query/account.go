@@ -16,7 +16,8 @@ import (
 // mean the same resource. It returns false only if both set an argument to different values that are neither sensitive
 // nor expressions: two tokens may belong to one account. ours and theirs are names; a missing ProviderConfig may reach
 // every account.
-func SameAccount(ctx context.Context, src *scope.Sources, e catalog.Entry, namespace, ours, otherNamespace, theirs string) (bool, error) {
+func SameAccount(ctx context.Context, src *scope.Sources, e catalog.Entry, namespace, ours, otherNamespace,
+	theirs string) (bool, error) {
 	if namespace == otherNamespace && ours == theirs || ours == "" || theirs == "" {
 		return true, nil
 	}
@@ -50,7 +51,8 @@ func constants(block *schema.Block, cfg *v1alpha1.ProviderConfig) map[string]any
 	}
 	for name, value := range args {
 		raw, err := json.Marshal(value)
-		if err != nil || value == nil || sensitive(block, name) || strings.Contains(string(raw), "${") || strings.Contains(string(raw), "%{") {
+		if err != nil || value == nil || sensitive(block, name) || strings.Contains(string(raw), "${") ||
+			strings.Contains(string(raw), "%{") {
 			delete(args, name)
 		}
 	}

@@ -44,8 +44,9 @@ func (a *Queries) Evaluate(ctx context.Context, who v1alpha1.Identity, e *v1alph
 	}
 	e.Status.Value, err = lang.FormatHCL(v, maxEvaluated)
 	if errors.Is(err, lang.ErrTooLong) {
-		e.Status = v1alpha1.EvaluationStatus{Diagnostics: diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Value too large",
-			Detail: fmt.Sprintf("The value has more than %d MiB of text. Evaluate a part of it.", maxEvaluated>>20)}}}
+		e.Status = v1alpha1.EvaluationStatus{Diagnostics: diag.Diagnostics{{Severity: v1alpha1.SeverityError,
+			Summary: "Value too large",
+			Detail:  fmt.Sprintf("The value has more than %d MiB of text. Evaluate a part of it.", maxEvaluated>>20)}}}
 		return nil
 	}
 	return err
@@ -61,13 +62,15 @@ type consoleEvaluator struct {
 
 // evaluate evaluates a text. If bare is true, it is an expression even without "${" and "}" around it.
 func (ev *consoleEvaluator) evaluate(ctx context.Context, text string, bare bool) (cty.Value, diag.Diagnostics, error) {
-	expr, diags := lang.ParseExpression(text, "", lang.ExpressionOptions{Functions: ev.Functions(), Namespace: ev.Home, Bare: bare, Budget: lang.BudgetOf(ctx)})
+	expr, diags := lang.ParseExpression(text, "",
+		lang.ExpressionOptions{Functions: ev.Functions(), Namespace: ev.Home, Bare: bare, Budget: lang.BudgetOf(ctx)})
 	if diag.HasErrors(diags) {
 		return cty.NilVal, diags, nil
 	}
 	if n := len(expr.Addresses()); n > maxAddresses {
 		return cty.NilVal, diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Too many references",
-			Detail: fmt.Sprintf("The expression refers to %d objects, and the limit is %d. Evaluate it in parts.", n, maxAddresses)}}, nil
+			Detail: fmt.Sprintf("The expression refers to %d objects, and the limit is %d. Evaluate it in parts.", n,
+				maxAddresses)}}, nil
 	}
 	for _, r := range expr.References() {
 		if err := ev.read(ctx, r); err != nil {
@@ -77,7 +80,8 @@ func (ev *consoleEvaluator) evaluate(ctx context.Context, text string, bare bool
 	if len(ev.diags) > 0 {
 		return cty.NilVal, append(diags, ev.diags...), nil
 	}
-	v, more := expr.With(lang.EvaluationContext{Budget: lang.BudgetOf(ctx)}).Evaluate(func(a lang.Address) (cty.Value, bool) { v, ok := ev.values[a]; return v, ok }, cty.NilVal)
+	v, more := expr.With(lang.EvaluationContext{Budget: lang.BudgetOf(ctx)}).Evaluate(
+		func(a lang.Address) (cty.Value, bool) { v, ok := ev.values[a]; return v, ok }, cty.NilVal)
 	return v, append(diags, more...), nil
 }
 
@@ -220,7 +224,8 @@ func (ev *consoleEvaluator) resource(ctx context.Context, addr lang.Address) (ct
 		if err != nil {
 			return cty.NilVal, err
 		}
-		err = ev.MayRead(ctx, store.Right{Namespace: addr.Namespace, Group: v1alpha1.ProviderGroup(r.Entry.Name), Resource: plural + "/state", Name: addr.ObjectName()})
+		err = ev.MayRead(ctx, store.Right{Namespace: addr.Namespace, Group: v1alpha1.ProviderGroup(r.Entry.Name),
+			Resource: plural + "/state", Name: addr.ObjectName()})
 		if scope.IsForbidden(err) {
 			return lang.Withhold(v)
 		}
@@ -256,7 +261,8 @@ func (ev *consoleEvaluator) check(ctx context.Context, r lang.Reference, exists 
 func (ev *consoleEvaluator) names(ctx context.Context, of lang.Address) ([]string, error) {
 	for _, provider := range ev.Catalog.ProvidersOf(of.Mode, of.Type) {
 		group := v1alpha1.ProviderGroup(provider)
-		plural, err := ev.Objects.Plural(v1alpha1.ObjectReference{APIVersion: group + "/" + v1alpha1.ResourceVersion, Kind: of.Kind(), Namespace: ev.Home})
+		plural, err := ev.Objects.Plural(v1alpha1.ObjectReference{APIVersion: group + "/" + v1alpha1.ResourceVersion,
+			Kind: of.Kind(), Namespace: ev.Home})
 		if err != nil {
 			return nil, err
 		}

@@ -78,7 +78,8 @@ func (s *search) evaluateObject(ctx context.Context, field, name string) (*candi
 	}
 	warning := func(detail string) diag.Diagnostics {
 		return diag.Diagnostics{{
-			Severity: v1alpha1.SeverityWarning, Summary: "Object was not compared", Address: r.Address.String(), Detail: detail,
+			Severity: v1alpha1.SeverityWarning, Summary: "Object was not compared", Address: r.Address.String(),
+			Detail: detail,
 		}}
 	}
 	l := &scope.Evaluator{Ctx: ctx, Scope: s.scope, Partly: true}
@@ -102,7 +103,8 @@ func wantedOf(block *schema.Block, spec cty.Value) (cty.Value, error) {
 	spec = lang.MarkSensitive(block, plan.WithoutWriteOnly(block, spec))
 	return cty.Transform(spec, func(_ cty.Path, v cty.Value) (cty.Value, error) {
 		bare, marks := v.Unmark()
-		if len(marks) > 0 || bare.IsNull() || bare.IsKnown() && bare.Type().IsCollectionType() && bare.LengthInt() == 0 {
+		if len(marks) > 0 || bare.IsNull() || bare.IsKnown() && bare.Type().IsCollectionType() &&
+			bare.LengthInt() == 0 {
 			return cty.UnknownVal(bare.Type()), nil
 		}
 		return bare, nil

@@ -23,7 +23,8 @@ import (
 // maxOutput is the maximum size, in bytes, of the value of an output.
 const maxOutput = 64 << 10
 
-// maxOutputs is the maximum size, in bytes, of the values of all outputs of a Stack, whose status must fit into the store.
+// maxOutputs is the maximum size, in bytes, of the values of all outputs of a Stack, whose status must fit into the
+// store.
 const maxOutputs = 512 << 10
 
 // Output is the value of an output of a Stack.
@@ -32,7 +33,8 @@ type Output struct {
 	// JSON is the value as JSON, and Text the value of a string, or else JSON.
 	JSON, Text string
 	Sensitive  bool
-	// Writers are the users who wrote, or caused, what the output reads: keys of ConfigMaps and Secrets, and recorded values.
+	// Writers are the users who wrote, or caused, what the output reads: keys of ConfigMaps and Secrets, and recorded
+	// values.
 	Writers []v1alpha1.Contributor
 }
 
@@ -48,7 +50,8 @@ func noValue(name, problem string) *OutputError {
 
 // Outputs evaluates the outputs of a Stack over the recorded values, with the rights of who, and returns them sorted by
 // name. It returns an *OutputError for the first one without a value.
-func (a *Queries) Outputs(ctx context.Context, who v1alpha1.Identity, namespace string, outputs map[string]string) ([]Output, error) {
+func (a *Queries) Outputs(ctx context.Context, who v1alpha1.Identity, namespace string,
+	outputs map[string]string) ([]Output, error) {
 	// A scope without a namespace checks access to each object, including objects in the stack's own namespace.
 	s := a.ScopeOf(&who, "", nil)
 	s.Home = namespace
@@ -88,9 +91,10 @@ func (a *Queries) Outputs(ctx context.Context, who v1alpha1.Identity, namespace 
 	return out, nil
 }
 
-// ModuleOutputs evaluates the outputs of a Module over the recorded values, with the rights of who. It leaves out those whose values
-// are not known. It returns an *OutputError for the first one that cannot be evaluated.
-func (a *Queries) ModuleOutputs(ctx context.Context, who v1alpha1.Identity, m *resourceset.Module) (map[string]v1alpha1.ModuleOutput, error) {
+// ModuleOutputs evaluates the outputs of a Module over the recorded values, with the rights of who. It leaves out those
+// whose values are not known. It returns an *OutputError for the first one that cannot be evaluated.
+func (a *Queries) ModuleOutputs(ctx context.Context, who v1alpha1.Identity,
+	m *resourceset.Module) (map[string]v1alpha1.ModuleOutput, error) {
 	out, total := map[string]v1alpha1.ModuleOutput{}, 0
 	for _, name := range slices.Sorted(maps.Keys(m.Outputs)) {
 		if m.Outputs[name].Waits != "" {
@@ -122,9 +126,10 @@ func (a *Queries) ModuleOutputs(ctx context.Context, who v1alpha1.Identity, m *r
 	return out, nil
 }
 
-// moduleOutput evaluates an output of a Module over the recorded values, with the rights of who. problem is the reason why it cannot be
-// evaluated, if a user can correct that; it reveals no secret.
-func (a *Queries) moduleOutput(ctx context.Context, who v1alpha1.Identity, m *resourceset.Module, name string) (v cty.Value, problem string, err error) {
+// moduleOutput evaluates an output of a Module over the recorded values, with the rights of who. problem is the reason
+// why it cannot be evaluated, if a user can correct that; it reveals no secret.
+func (a *Queries) moduleOutput(ctx context.Context, who v1alpha1.Identity, m *resourceset.Module,
+	name string) (v cty.Value, problem string, err error) {
 	s := a.ScopeOf(&who, m.Namespace, nil)
 	v, err = s.ModuleOutput(ctx, lang.OutputOf("", m.Name, name))
 	if problemOf(err) != "" {
@@ -139,9 +144,10 @@ func (a *Queries) moduleOutput(ctx context.Context, who v1alpha1.Identity, m *re
 	return v, "", nil
 }
 
-// StateOutputs evaluates the outputs of a Module as a Terraform state has them, with secrets, over the recorded values and with the
-// rights of who. problems are the outputs without a value, and why.
-func (a *Queries) StateOutputs(ctx context.Context, who v1alpha1.Identity, m *resourceset.Module) (outputs []v1alpha1.StateOutput, problems []v1alpha1.StateProblem, err error) {
+// StateOutputs evaluates the outputs of a Module as a Terraform state has them, with secrets, over the recorded values
+// and with the rights of who. problems are the outputs without a value, and why.
+func (a *Queries) StateOutputs(ctx context.Context, who v1alpha1.Identity,
+	m *resourceset.Module) (outputs []v1alpha1.StateOutput, problems []v1alpha1.StateProblem, err error) {
 	for _, name := range slices.Sorted(maps.Keys(m.Outputs)) {
 		v, problem, err := a.stateValue(ctx, who, m, name)
 		if err != nil {
@@ -165,7 +171,8 @@ func (a *Queries) StateOutputs(ctx context.Context, who v1alpha1.Identity, m *re
 }
 
 // stateValue returns the known value of an output without marks, or the reason why who does not get one.
-func (a *Queries) stateValue(ctx context.Context, who v1alpha1.Identity, m *resourceset.Module, name string) (v cty.Value, problem string, err error) {
+func (a *Queries) stateValue(ctx context.Context, who v1alpha1.Identity, m *resourceset.Module,
+	name string) (v cty.Value, problem string, err error) {
 	if waits := m.Outputs[name].Waits; waits != "" {
 		return cty.NilVal, "it is not known yet: " + waits, nil
 	}
@@ -196,9 +203,10 @@ func stateOutput(name string, v cty.Value) (v1alpha1.StateOutput, error) {
 	return v1alpha1.StateOutput{Name: name, Value: v1alpha1.JSON{Raw: value}, Type: v1alpha1.JSON{Raw: typ}}, nil
 }
 
-// unreadableOrigin returns the reason why a user may not read an object that a value comes from, or "" if the user may read all.
-// A resource to which a plan gave the secret of another object keeps that origin.
-func (a *Queries) unreadableOrigin(ctx context.Context, who v1alpha1.Identity, v cty.Value) (problem string, err error) {
+// unreadableOrigin returns the reason why a user may not read an object that a value comes from, or "" if the user may
+// read all. A resource to which a plan gave the secret of another object keeps that origin.
+func (a *Queries) unreadableOrigin(ctx context.Context, who v1alpha1.Identity,
+	v cty.Value) (problem string, err error) {
 	asker := &store.Asker{Access: a.Access, Who: who}
 	for _, o := range lang.OriginsOf(v) {
 		rights, err := a.RightsToSecrets(o.Address)
@@ -231,11 +239,12 @@ func writersOf(ctx context.Context, s *scope.Scope, text string) ([]v1alpha1.Con
 	return contributor.Merge(lists...), nil
 }
 
-// refersToSecret reports whether an output refers to a Secret outside of a call of nonsensitive(). Some expressions lose
-// the mark of a sensitive value, such as an index or a conversion in can().
+// refersToSecret reports whether an output refers to a Secret outside of a call of nonsensitive(). Some expressions
+// lose the mark of a sensitive value, such as an index or a conversion in can().
 func refersToSecret(text, namespace string) bool {
 	refs, _ := lang.ExpressionOptions{Namespace: namespace}.References(text, "")
-	return slices.ContainsFunc(refs, func(r lang.Reference) bool { return r.Stored() && r.Type == lang.TypeSecret && !r.Unmarked() })
+	return slices.ContainsFunc(refs,
+		func(r lang.Reference) bool { return r.Stored() && r.Type == lang.TypeSecret && !r.Unmarked() })
 }
 
 // outputOf returns the output with a value, or the reason why the value cannot be one.

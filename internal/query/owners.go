@@ -31,7 +31,8 @@ type Owner struct {
 
 // OwnerOf returns the owner with a state of its instance.
 func OwnerOf(object v1alpha1.ObjectReference, e catalog.Entry, s *ledger.State) Owner {
-	own := Owner{Object: object, Type: s.Type, Config: s.ProviderConfig, Configuration: s.Configuration, State: s, id: s.ID()}
+	own := Owner{Object: object, Type: s.Type, Config: s.ProviderConfig, Configuration: s.Configuration, State: s,
+		id: s.ID()}
 	if of := e.Schema.Identities[s.Type]; of != nil && of.Version == s.IdentityVersion {
 		own.identity = s.IdentityText()
 	}
@@ -55,7 +56,8 @@ func (o *Owner) Has(identity, id string) bool {
 // same ID, and a provider may take a part of an identity from its configuration, such as the region. FindOwners leaves
 // out the objects for which omit returns true; it passes their namespaces and UIDs. The caller refreshes the index
 // before.
-func FindOwners(ctx context.Context, src *scope.Sources, e catalog.Entry, identity, id string, omit func(v1alpha1.ObjectReference) bool) ([]Owner, error) {
+func FindOwners(ctx context.Context, src *scope.Sources, e catalog.Entry, identity, id string,
+	omit func(v1alpha1.ObjectReference) bool) ([]Owner, error) {
 	var out []Owner
 	for own, err := range Owners(ctx, src, e, identity, id, omit) {
 		if err != nil {
@@ -67,7 +69,8 @@ func FindOwners(ctx context.Context, src *scope.Sources, e catalog.Entry, identi
 }
 
 // Owners is like FindOwners, but reads the records one by one.
-func Owners(ctx context.Context, src *scope.Sources, e catalog.Entry, identity, id string, omit func(v1alpha1.ObjectReference) bool) iter.Seq2[Owner, error] {
+func Owners(ctx context.Context, src *scope.Sources, e catalog.Entry, identity, id string,
+	omit func(v1alpha1.ObjectReference) bool) iter.Seq2[Owner, error] {
 	return func(yield func(Owner, error) bool) {
 		for _, ref := range src.Index.Owners(identity, id) {
 			if omit(ref) {
@@ -111,7 +114,8 @@ func (o *Owner) Is(e catalog.Entry, terraformType string) bool {
 
 // setManager sets the object that already manages a resource, and reports whether there is one. It does not name an
 // object that the user may not read.
-func (s *search) setManager(ctx context.Context, result *v1alpha1.QueryResult, found instance.Found) (managed bool, err error) {
+func (s *search) setManager(ctx context.Context, result *v1alpha1.QueryResult,
+	found instance.Found) (managed bool, err error) {
 	if ReachesNothing(s.Entry) {
 		return false, nil // any number of objects may have the value
 	}
@@ -150,7 +154,8 @@ func (s *search) ownedBy(ctx context.Context, result *v1alpha1.QueryResult, own 
 		if err != nil {
 			return err
 		}
-		err = s.scope.MayRead(ctx, store.Right{Namespace: addr.Namespace, Group: v1alpha1.ProviderGroup(s.Entry.Name), Resource: plural, Name: addr.ObjectName()})
+		err = s.scope.MayRead(ctx, store.Right{Namespace: addr.Namespace, Group: v1alpha1.ProviderGroup(s.Entry.Name),
+			Resource: plural, Name: addr.ObjectName()})
 		if _, forbidden := errors.AsType[*scope.ForbiddenError](err); forbidden {
 			result.Diagnostics = append(result.Diagnostics, v1alpha1.Diagnostic{
 				Severity: v1alpha1.SeverityWarning, Summary: "Resource is managed already",

@@ -99,7 +99,8 @@ func diagnosticsOf(err error) diag.Diagnostics {
 	if f, ok := errors.AsType[*diag.Failure](err); ok && len(f.Diagnostics) > 0 {
 		return f.Diagnostics
 	}
-	return diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Provider could not answer", Detail: err.Error()}}
+	return diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Provider could not answer",
+		Detail: err.Error()}}
 }
 
 // queried returns the resource type of a query. It makes the checks that do not need the provider.
@@ -116,9 +117,11 @@ func (a *Queries) queried(ctx context.Context, q *v1alpha1.Query) (*resource.Res
 	case spec.Import != nil && (spec.Import.ID == "") == (spec.Import.Identity == nil):
 		return nil, badQuery("spec.import", "write either id or identity")
 	case spec.Import == nil && e.Schema.ListResources[name] == nil:
-		return nil, badQuery("spec.type", "the provider %q cannot list %s; find a single resource by spec.import", e.Name, name)
+		return nil, badQuery("spec.type", "the provider %q cannot list %s; find a single resource by spec.import",
+			e.Name, name)
 	}
-	r := &resource.Resource{Entry: e, Schema: e.Schema.Resources[name], Address: lang.Address{Type: name}, Mode: v1alpha1.ModeManaged}
+	r := &resource.Resource{Entry: e, Schema: e.Schema.Resources[name], Address: lang.Address{Type: name},
+		Mode: v1alpha1.ModeManaged}
 	r.Ref.Namespace, r.Lifecycle.ProviderConfig = q.Namespace, spec.ProviderConfig
 	if spec.ProviderConfig == "" {
 		return r, nil
@@ -128,9 +131,11 @@ func (a *Queries) queried(ctx context.Context, q *v1alpha1.Query) (*resource.Res
 	case err != nil:
 		return nil, err
 	case cfg == nil:
-		return nil, badQuery("spec.providerConfig", "there is no ProviderConfig %q in the namespace %q", spec.ProviderConfig, q.Namespace)
+		return nil, badQuery("spec.providerConfig", "there is no ProviderConfig %q in the namespace %q",
+			spec.ProviderConfig, q.Namespace)
 	case cfg.Spec.Provider != e.Name:
-		return nil, badQuery("spec.providerConfig", "%q configures the provider %q, not %q", spec.ProviderConfig, cfg.Spec.Provider, e.Name)
+		return nil, badQuery("spec.providerConfig", "%q configures the provider %q, not %q", spec.ProviderConfig,
+			cfg.Spec.Provider, e.Name)
 	}
 	return r, nil
 }
@@ -141,13 +146,15 @@ func (a *Queries) queriedProvider(spec *v1alpha1.QuerySpec, name string) (catalo
 	case len(providers) == 0:
 		return catalog.Entry{}, badQuery("spec.type", "no installed provider has a resource type %q", name)
 	case spec.Provider == "" && len(providers) > 1:
-		return catalog.Entry{}, badQuery("spec.provider", "the providers %s have the type %q; name one", strings.Join(providers, ", "), name)
+		return catalog.Entry{}, badQuery("spec.provider", "the providers %s have the type %q; name one",
+			strings.Join(providers, ", "), name)
 	case spec.Provider == "":
 		spec.Provider = providers[0]
 	}
 	e, ok := a.Catalog.Get(spec.Provider)
 	if !ok || e.Schema.Resources[name] == nil {
-		return catalog.Entry{}, badQuery("spec.provider", "the provider %q is not ready, or has no resource type %q", spec.Provider, name)
+		return catalog.Entry{}, badQuery("spec.provider", "the provider %q is not ready, or has no resource type %q",
+			spec.Provider, name)
 	}
 	return e, nil
 }
@@ -191,7 +198,8 @@ func (s *search) one(ctx context.Context) error {
 	if name == "" {
 		name = idOf(state.Value)
 	}
-	return s.add(ctx, instance.Found{DisplayName: name, Identity: state.Identity, Resource: state.Value, Diagnostics: diags}, by.ID)
+	return s.add(ctx, instance.Found{DisplayName: name, Identity: state.Identity, Resource: state.Value,
+		Diagnostics: diags}, by.ID)
 }
 
 // all lists the existing resources up to the limit.
@@ -208,7 +216,8 @@ func (s *search) all(ctx context.Context, p *session.Session) error {
 	if limit == 0 {
 		limit = defaultFound
 	}
-	list := &instance.List{Name: s.of.Name, Type: s.of, Schema: s.Entry.Schema.ListResources[s.of.Name], Provider: p.ProviderServer}
+	list := &instance.List{Name: s.of.Name, Type: s.of, Schema: s.Entry.Schema.ListResources[s.of.Name],
+		Provider: p.ProviderServer}
 	// One more result shows whether there are more than the limit.
 	for found, err := range list.Query(ctx, config, limit+1, s.reads()) {
 		switch {
@@ -242,12 +251,14 @@ func (s *search) arguments(ctx context.Context) (cty.Value, error) {
 		}
 		return badQuery("spec.config", "%s", diag.Describe(diags))
 	}
-	parsed, diags := lang.ConfigOptions{Settled: true, Budget: lang.BudgetOf(ctx)}.Parse(args, s.Entry.Schema.ListResources[s.of.Name].Block)
+	parsed, diags := lang.ConfigOptions{Settled: true, Budget: lang.BudgetOf(ctx)}.Parse(args,
+		s.Entry.Schema.ListResources[s.of.Name].Block)
 	if diag.HasErrors(diags) {
 		return cty.NilVal, wrong(diags)
 	}
 	if refs := parsed.References(); len(refs) > 0 {
-		return cty.NilVal, badQuery("spec.config", "refers to %s, but a query cannot refer to anything; write the value itself", refs[0].Address)
+		return cty.NilVal, badQuery("spec.config",
+			"refers to %s, but a query cannot refer to anything; write the value itself", refs[0].Address)
 	}
 	v, diags := parsed.Evaluate(func(lang.Address) (cty.Value, bool) { return cty.NilVal, false })
 	if diag.HasErrors(diags) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Map is a cache of values, which may be secrets. It drops all of them at once after a time, also if nobody calls it. It is safe
-// for concurrent use. A nil Map has no values and drops new ones.
+// Map is a cache of values, which may be secrets. It drops all of them at once after a time, also if nobody calls it.
+// It is safe for concurrent use. A nil Map has no values and drops new ones.
 type Map[K comparable, V any] struct {
 	limit int
 	keep  time.Duration

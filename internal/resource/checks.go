@@ -67,7 +67,8 @@ func (c *check) references() []lang.Reference {
 
 // Holds evaluates the conditions of a resource. open is true if the result of one is not known yet. The error names all
 // conditions that are false.
-func Holds(r *Resource, which string, at lang.EvaluationContext, scope func(lang.Address) (cty.Value, bool), self cty.Value) (open bool, err error) {
+func Holds(r *Resource, which string, at lang.EvaluationContext, scope func(lang.Address) (cty.Value, bool),
+	self cty.Value) (open bool, err error) {
 	checks := r.checks(which)
 	if err := checks.failure("check"); err != nil {
 		return false, err
@@ -84,10 +85,12 @@ func Holds(r *Resource, which string, at lang.EvaluationContext, scope func(lang
 		case !ok.IsKnown():
 			open = true
 		case ok.IsNull() || ok.Type() != cty.Bool:
-			diags = append(diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "Invalid condition result", Attribute: c.field + ".condition",
+			diags = append(diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError,
+				Summary: "Invalid condition result", Attribute: c.field + ".condition",
 				Detail: "The condition must be true or false, such as ${self.size > 10}."})
 		case ok.False():
-			diags = append(diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: failedCheck[which], Attribute: c.field, Detail: c.text(at, scope, self)})
+			diags = append(diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: failedCheck[which],
+				Attribute: c.field, Detail: c.text(at, scope, self)})
 		}
 	}
 	if diag.HasErrors(diags) {

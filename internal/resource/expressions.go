@@ -67,7 +67,8 @@ type parseOnce struct {
 func (r *Resource) Parse() *Expressions {
 	r.expressions.Do(func() {
 		if id := resourceset.TemplateOf(r.Object); (r.Instance != nil || r.Address.Module != "") && id != "" {
-			shared := r.catalog.ParsedTemplate(catalog.TemplateKey{Template: id, Schema: r.Schema}, func() any { return new(parseOnce) }).(*parseOnce)
+			shared := r.catalog.ParsedTemplate(catalog.TemplateKey{Template: id, Schema: r.Schema},
+				func() any { return new(parseOnce) }).(*parseOnce)
 			shared.Do(func() { shared.Expressions = r.parseTemplate() })
 			r.expressions.Expressions = shared.instance(r)
 			return
@@ -93,9 +94,11 @@ func (r *Resource) parseTemplate() Expressions {
 		functions = maps.Clone(functions)
 		maps.Copy(functions, fileSignatures())
 	}
-	options := lang.ExpressionOptions{Functions: functions, Namespace: r.Ref.Namespace, Module: in, Repetition: r.repetition()}
+	options := lang.ExpressionOptions{Functions: functions, Namespace: r.Ref.Namespace, Module: in,
+		Repetition: r.repetition()}
 	n.Config, n.ConfigDiagnostics = lang.ConfigOptions{
-		Functions: functions, Namespace: r.Ref.Namespace, Module: in, Ephemeral: r.Mode == v1alpha1.ModeEphemeral, Repetition: r.repetition(),
+		Functions: functions, Namespace: r.Ref.Namespace, Module: in, Ephemeral: r.Mode == v1alpha1.ModeEphemeral,
+		Repetition: r.repetition(),
 	}.Parse(r.Spec(), r.Schema.Block)
 	n.Impure = n.Config.Impure()
 	n.preconditions, n.postconditions = r.parseChecks(Preconditions, options), r.parseChecks(Postconditions, options)
@@ -108,7 +111,8 @@ var fileSignatures = sync.OnceValue(module.FileSignatures)
 
 // list lists the references and the errors of all expressions.
 func (n *Expressions) list(r *Resource) {
-	diags := slices.Concat(n.ConfigDiagnostics, n.preconditions.diags, n.postconditions.diags, n.triggers.diags, n.imports.diags)
+	diags := slices.Concat(n.ConfigDiagnostics, n.preconditions.diags, n.postconditions.diags, n.triggers.diags,
+		n.imports.diags)
 
 	n.References = slices.Clone(n.Config.References())
 	for _, c := range slices.Concat(n.preconditions.list, n.postconditions.list) {
@@ -136,7 +140,8 @@ func (n *Expressions) followNamed(r *Resource) {
 	if r.Address.Module == "" {
 		return
 	}
-	n.References = slices.DeleteFunc(n.References, func(ref lang.Reference) bool { return ref.Named() }) // an instance cannot refer to other Modules directly
+	// an instance cannot refer to other Modules directly
+	n.References = slices.DeleteFunc(n.References, func(ref lang.Reference) bool { return ref.Named() })
 	through, repeats := resourceset.Through(r.Object)
 	n.direct = slices.Clone(repeats)
 	for _, ref := range n.References {
@@ -147,17 +152,18 @@ func (n *Expressions) followNamed(r *Resource) {
 	}
 }
 
-// Names reports whether an object depends on another one by a reference or by dependsOn of its own, and not only through named
-// values of its Module.
+// Names reports whether an object depends on another one by a reference or by dependsOn of its own, and not only
+// through named values of its Module.
 func (r *Resource) Names(a lang.Address) bool {
 	if r.Address.Module == "" && a.Module == "" {
 		return true
 	}
 	covers := func(named lang.Address) bool { return named.Covers(a) }
-	return slices.ContainsFunc(r.Parse().direct, covers) || slices.ContainsFunc(r.Lifecycle.DependsOn, func(s string) bool {
-		named, err := lang.ParseAddress(s)
-		return err == nil && covers(named)
-	})
+	return slices.ContainsFunc(r.Parse().direct, covers) || slices.ContainsFunc(r.Lifecycle.DependsOn,
+		func(s string) bool {
+			named, err := lang.ParseAddress(s)
+			return err == nil && covers(named)
+		})
 }
 
 // repetition returns how the ResourceSet of an instance repeats its template; "" for another object.
@@ -244,9 +250,11 @@ func (n *Expressions) resolveDependencies(r *Resource) diag.Diagnostics {
 		addr, err := lang.ParseAddress(s)
 		switch {
 		case err != nil:
-			diags = append(diags, lang.Problem(r.Address, fmt.Sprintf("lifecycle.dependsOn[%d]", i), "Invalid address", err.Error()))
+			diags = append(diags, lang.Problem(r.Address, fmt.Sprintf("lifecycle.dependsOn[%d]", i), "Invalid address",
+				err.Error()))
 		case addr == r.Address:
-			diags = append(diags, lang.Problem(r.Address, fmt.Sprintf("lifecycle.dependsOn[%d]", i), "Self-referential resource", "A resource cannot depend on itself."))
+			diags = append(diags, lang.Problem(r.Address, fmt.Sprintf("lifecycle.dependsOn[%d]", i),
+				"Self-referential resource", "A resource cannot depend on itself."))
 		default:
 			depend(addr)
 		}

@@ -32,7 +32,8 @@ func (r *Resource) parseTriggers() parsed[*lang.Expression] {
 			out.diags = append(out.diags, diag.Errorf(field, "Invalid reference", "%s", err))
 			continue
 		}
-		e, more := lang.ParseExpression("${"+expression+"}", field, lang.ExpressionOptions{Module: resourceset.ModuleOf(r.Object), Repetition: r.repetition()})
+		e, more := lang.ParseExpression("${"+expression+"}", field,
+			lang.ExpressionOptions{Module: resourceset.ModuleOf(r.Object), Repetition: r.repetition()})
 		for k := range more {
 			more[k].Attribute = field // the column would count a "${" that the user did not write
 		}
@@ -68,9 +69,11 @@ func (r *Resource) parseImport(options lang.ExpressionOptions) parsed[*lang.Expr
 
 // Importing evaluates the ID or identity in lifecycle.import. It returns the import for the provider, and in the form
 // that the plan shows. That form masks an ID that comes from a sensitive value.
-func Importing(r *Resource, t *instance.Type, at lang.EvaluationContext, scope func(lang.Address) (cty.Value, bool)) (instance.ImportBy, *v1alpha1.PlanImport, error) {
+func Importing(r *Resource, t *instance.Type, at lang.EvaluationContext,
+	scope func(lang.Address) (cty.Value, bool)) (instance.ImportBy, *v1alpha1.PlanImport, error) {
 	fail := func(field, summary, format string, args ...any) error {
-		return &diag.Failure{Operation: "import", Diagnostics: diag.Diagnostics{lang.Problem(r.Address, field, summary, fmt.Sprintf(format, args...))}}
+		return &diag.Failure{Operation: "import",
+			Diagnostics: diag.Diagnostics{lang.Problem(r.Address, field, summary, fmt.Sprintf(format, args...))}}
 	}
 	imports := &r.Parse().imports
 	if err := imports.failure("import"); err != nil {
@@ -81,20 +84,27 @@ func Importing(r *Resource, t *instance.Type, at lang.EvaluationContext, scope f
 		return instance.ImportBy{}, nil, &diag.Failure{Operation: "import", Diagnostics: diags}
 	}
 	if missing, held := lang.HoldsPassOnly(v); held { // planning calls the provider with it, without an approval
-		return instance.ImportBy{}, nil, fail("lifecycle.import", lang.SummaryPassOnly, "%s", lang.PassOnlyText("An import with such an ID", missing))
+		return instance.ImportBy{}, nil,
+			fail("lifecycle.import", lang.SummaryPassOnly, "%s",
+				lang.PassOnlyText("An import with such an ID", missing))
 	}
 	secret := lang.HoldsSensitive(v)
 	if secret && r.Lifecycle.Import.Identity != nil || v.HasMark(lang.Ephemeral) {
-		return instance.ImportBy{}, nil, fail("lifecycle.import", "Invalid import argument", "An identity cannot come from a sensitive value, and neither ID nor identity from an ephemeral one.")
+		return instance.ImportBy{}, nil,
+			fail("lifecycle.import", "Invalid import argument",
+				"An identity cannot come from a sensitive value, and neither ID nor identity from an ephemeral one.")
 	}
 	v = lang.WithoutMarks(v)
 	if !v.IsWhollyKnown() {
-		return instance.ImportBy{}, nil, fail("lifecycle.import", "Invalid import argument", "It depends on a value that is known after apply. Apply that resource first, or write the value itself.")
+		return instance.ImportBy{}, nil,
+			fail("lifecycle.import", "Invalid import argument",
+				"It depends on a value that is known after apply. Apply that resource first, or write the value itself.")
 	}
 	if r.Lifecycle.Import.Identity == nil {
 		id, err := convert.Convert(v, cty.String)
 		if err != nil || id.IsNull() || id.AsString() == "" {
-			return instance.ImportBy{}, nil, fail("lifecycle.import.id", "Invalid import argument", "The ID must be a string that is not empty.")
+			return instance.ImportBy{}, nil,
+				fail("lifecycle.import.id", "Invalid import argument", "The ID must be a string that is not empty.")
 		}
 		shown := &v1alpha1.PlanImport{ID: id.AsString()}
 		if secret {
@@ -103,7 +113,9 @@ func Importing(r *Resource, t *instance.Type, at lang.EvaluationContext, scope f
 		return instance.ImportBy{ID: id.AsString()}, shown, nil
 	}
 	if t.Identity == nil {
-		return instance.ImportBy{}, nil, fail("lifecycle.import.identity", "No identity", "The provider has no identity for %s; import it by its ID.", r.Address.Type)
+		return instance.ImportBy{}, nil,
+			fail("lifecycle.import.identity", "No identity",
+				"The provider has no identity for %s; import it by its ID.", r.Address.Type)
 	}
 	identity, err := t.ConformIdentity(v)
 	if err != nil {
@@ -113,7 +125,8 @@ func Importing(r *Resource, t *instance.Type, at lang.EvaluationContext, scope f
 	if err != nil {
 		return instance.ImportBy{}, nil, err
 	}
-	return instance.ImportBy{Identity: identity}, &v1alpha1.PlanImport{Identity: &runtime.RawExtension{Raw: WithoutNulls(raw)}}, nil
+	return instance.ImportBy{Identity: identity},
+		&v1alpha1.PlanImport{Identity: &runtime.RawExtension{Raw: WithoutNulls(raw)}}, nil
 }
 
 // MaskImport masks an ID that is one of the secrets of the imported resource. masked is false if it is none.
@@ -126,7 +139,8 @@ func MaskImport(by *v1alpha1.PlanImport, secrets []string) (_ *v1alpha1.PlanImpo
 
 // SameImport reports whether an import is the one that ImportText wrote. Masked IDs count as equal.
 func SameImport(by *v1alpha1.PlanImport, written string) bool {
-	return written != "" && (written == ImportText(by) || by.ID != "" && written == ImportText(&v1alpha1.PlanImport{ID: lang.Mask}))
+	return written != "" && (written == ImportText(by) || by.ID != "" &&
+		written == ImportText(&v1alpha1.PlanImport{ID: lang.Mask}))
 }
 
 // ImportText returns an import as JSON, for the status of its object.

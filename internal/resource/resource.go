@@ -63,7 +63,8 @@ type Resource struct {
 	Schema    *schema.Schema
 	Lifecycle Lifecycle
 	Deleting  bool
-	// Instance has the values of count.index, each.key and each.value; nil if the object is no instance of a ResourceSet.
+	// Instance has the values of count.index, each.key and each.value; nil if the object is no instance of a
+	// ResourceSet.
 	Instance *lang.Instance
 
 	catalog     *catalog.Catalog
@@ -91,12 +92,14 @@ func Of(obj *unstructured.Unstructured, c *catalog.Catalog) (*Resource, error) {
 		return nil, fmt.Errorf("%s %q: %s is not the API group of a provider", gvk.Kind, r.Ref.Name, gvk.Group)
 	}
 	if r.Entry, ok = c.Get(name); !ok {
-		return nil, fmt.Errorf("%s %q: the provider %q is not ready; see kubectl describe provider %s", gvk.Kind, r.Ref.Name, name, name)
+		return nil, fmt.Errorf("%s %q: the provider %q is not ready; see kubectl describe provider %s", gvk.Kind,
+			r.Ref.Name, name, name)
 	}
 	r.Mode, r.Address, r.Schema = typeOf(r.Entry.Schema, gvk.Kind)
 	r.Address = lang.AddressOf(r.Address.Mode, r.Address.Type, obj.GetName())
 	if r.Schema == nil {
-		return nil, fmt.Errorf("%s %q: version %s of the provider %q has no type %q", gvk.Kind, r.Ref.Name, r.Entry.Package.Version, name, r.Address.Type)
+		return nil, fmt.Errorf("%s %q: version %s of the provider %q has no type %q", gvk.Kind, r.Ref.Name,
+			r.Entry.Package.Version, name, r.Address.Type)
 	}
 	if lc, ok := obj.Object["lifecycle"].(map[string]any); ok {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(lc, &r.Lifecycle); err != nil {
@@ -168,7 +171,8 @@ func (d *Decoder) Decode(obj *unstructured.Unstructured) (*Resource, error) {
 
 // writtenAs reports whether two resources have the same expressions and the same schema. r may be nil.
 func (r *Resource) writtenAs(other *Resource) bool {
-	return r != nil && r.Ref.Namespace == other.Ref.Namespace && r.Address == other.Address && r.Schema == other.Schema &&
+	return r != nil && r.Ref.Namespace == other.Ref.Namespace && r.Address == other.Address &&
+		r.Schema == other.Schema &&
 		reflect.DeepEqual(r.Object.Object["spec"], other.Object.Object["spec"]) &&
 		reflect.DeepEqual(r.Object.Object["lifecycle"], other.Object.Object["lifecycle"])
 }

@@ -78,8 +78,8 @@ func (s *Status) Good() bool {
 	return s.Applied == s.Generation && meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady)
 }
 
-// ShowsInfrastructure reports whether the status says that a plan applied infrastructure, which exists as far as is known. After
-// an incomplete replacement, the record alone tells what is left.
+// ShowsInfrastructure reports whether the status says that a plan applied infrastructure, which exists as far as is
+// known. After an incomplete replacement, the record alone tells what is left.
 func (s *Status) ShowsInfrastructure() bool { return s.Applied != 0 && !s.ReplaceIncomplete() }
 
 // Drifted reports whether a plan found a change outside of Hykube that is neither accepted nor corrected.
@@ -171,9 +171,10 @@ func (s *Status) ToMap() map[string]any {
 	return m
 }
 
-// WriteStatus changes the status of an object. It does nothing if the object no longer exists. known is the object as the
-// caller knows it, or nil; see store.Objects.
-func WriteStatus(ctx context.Context, objects store.Objects, ref v1alpha1.ObjectReference, known *unstructured.Unstructured, change func(*Status)) error {
+// WriteStatus changes the status of an object. It does nothing if the object no longer exists. known is the object as
+// the caller knows it, or nil; see store.Objects.
+func WriteStatus(ctx context.Context, objects store.Objects, ref v1alpha1.ObjectReference,
+	known *unstructured.Unstructured, change func(*Status)) error {
 	write := func(change func(*Status)) error {
 		return objects.UpdateStatus(ctx, ref, known, changed(change))
 	}
@@ -193,7 +194,8 @@ func WriteStatus(ctx context.Context, objects store.Objects, ref v1alpha1.Object
 
 // NewInstanceStatus returns the status of an instance of a ResourceSet after change, for a caller that writes it; see
 // store.Objects.
-func NewInstanceStatus(ctx context.Context, objects store.Objects, known *unstructured.Unstructured, change func(*Status)) (*store.InstanceStatus, error) {
+func NewInstanceStatus(ctx context.Context, objects store.Objects, known *unstructured.Unstructured,
+	change func(*Status)) (*store.InstanceStatus, error) {
 	return objects.NewInstanceStatus(ctx, known, changed(change))
 }
 
@@ -229,7 +231,9 @@ func fitting(attributes map[string]any) map[string]any {
 	if sum <= maxAttributes {
 		return attributes
 	}
-	slices.SortFunc(sizes, func(a, b sized) int { return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.name, b.name)) })
+	slices.SortFunc(sizes, func(a, b sized) int {
+		return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.name, b.name))
+	})
 	out := maps.Clone(attributes)
 	for _, s := range sizes {
 		if sum <= maxAttributes {

@@ -48,8 +48,8 @@ func (r *Resource) Templates() (out []Template) {
 	return out
 }
 
-// Shown returns the expression for a person who reads a plan. The text of a secret argument is a secret, so its references
-// take its place.
+// Shown returns the expression for a person who reads a plan. The text of a secret argument is a secret, so its
+// references take its place.
 func (t *Template) Shown() string {
 	if !t.secret {
 		return t.Text

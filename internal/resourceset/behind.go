@@ -8,8 +8,8 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 )
 
-// Behind returns what the values of outputs of Modules in a namespace depend on: resources, data sources and whole sets of the
-// namespace. It follows outputs of other Modules. module finds a Module; nil is none.
+// Behind returns what the values of outputs of Modules in a namespace depend on: resources, data sources and whole sets
+// of the namespace. It follows outputs of other Modules. module finds a Module; nil is none.
 func Behind(output lang.Address, module func(name string) *Module) (out []lang.Address) {
 	seen := map[lang.Address]bool{output: true}
 	for queue := []lang.Address{output}; len(queue) > 0; queue = queue[1:] {
@@ -33,8 +33,8 @@ func Behind(output lang.Address, module func(name string) *Module) (out []lang.A
 	return out
 }
 
-// WaitsFor returns why the value of an output of a Module is not known before another plan; "" if it can be. It follows outputs of
-// other Modules. module finds a Module; nil is none.
+// WaitsFor returns why the value of an output of a Module is not known before another plan; "" if it can be. It follows
+// outputs of other Modules. module finds a Module; nil is none.
 func WaitsFor(output lang.Address, module func(name string) *Module) string {
 	seen := map[lang.Address]bool{output: true}
 	for queue := []lang.Address{output}; len(queue) > 0; queue = queue[1:] {

@@ -17,7 +17,8 @@ func (s *Set) inModule(instance map[string]any, i int) {
 	instance[fieldModule] = s.block.Module.Config.StaticPath()
 	var list []any
 	for _, a := range s.through[i] {
-		list = append(list, map[string]any{"namespace": a.Namespace, "module": a.Module, "mode": string(a.Mode), "type": a.Type, "name": a.Name,
+		list = append(list, map[string]any{"namespace": a.Namespace, "module": a.Module, "mode": string(a.Mode),
+			"type": a.Type, "name": a.Name,
 			"repeats": slices.Contains(s.repeatsBy, a)})
 	}
 	if len(list) > 0 {
@@ -37,14 +38,15 @@ func (s *Set) withDependsOn() map[string]any {
 	return withField(s.lifecycle, "dependsOn", list)
 }
 
-// Through returns the addresses of the objects on which an instance of a block depends through named values of its module.
-// repeats lists those to which count or for_each of the block refers itself. Both are nil for other objects.
+// Through returns the addresses of the objects on which an instance of a block depends through named values of its
+// module. repeats lists those to which count or for_each of the block refers itself. Both are nil for other objects.
 func Through(u *unstructured.Unstructured) (all, repeats []lang.Address) {
 	list, _, _ := unstructured.NestedSlice(u.Object, v1alpha1.FieldInstance, fieldThrough)
 	for _, item := range list {
 		m, _ := item.(map[string]any)
 		text := func(name string) string { t, _ := m[name].(string); return t }
-		a := lang.Address{Namespace: text("namespace"), Module: text("module"), Mode: v1alpha1.Mode(text("mode")), Type: text("type"), Name: text("name")}
+		a := lang.Address{Namespace: text("namespace"), Module: text("module"), Mode: v1alpha1.Mode(text("mode")),
+			Type: text("type"), Name: text("name")}
 		if all = append(all, a); m["repeats"] == true {
 			repeats = append(repeats, a)
 		}

@@ -21,8 +21,8 @@ import (
 // maxKeyBytes is the maximum length of a key.
 const maxKeyBytes = 253
 
-// keysOf returns the keys of forEach or forEachFrom, sorted, and their values. data is the content of the ConfigMap; nil
-// if it does not exist.
+// keysOf returns the keys of forEach or forEachFrom, sorted, and their values. data is the content of the ConfigMap;
+// nil if it does not exist.
 func keysOf(spec *v1alpha1.ResourceSetSpec, data map[string][]byte) ([]string, map[string]any, error) {
 	from := spec.ForEachFrom
 	switch {
@@ -44,7 +44,8 @@ func keysOf(spec *v1alpha1.ResourceSetSpec, data map[string][]byte) ([]string, m
 		}
 		return keysOfMap(values)
 	case data == nil:
-		return nil, nil, fmt.Errorf("there is no ConfigMap %q in its namespace, which spec.forEachFrom names", from.ConfigMap.Name)
+		return nil, nil, fmt.Errorf("there is no ConfigMap %q in its namespace, which spec.forEachFrom names",
+			from.ConfigMap.Name)
 	case from.ConfigMap.Key == "":
 		values := make(map[string]any, len(data))
 		for key, value := range data {
@@ -57,10 +58,12 @@ func keysOf(spec *v1alpha1.ResourceSetSpec, data map[string][]byte) ([]string, m
 	}
 	text, ok := data[from.ConfigMap.Key]
 	if !ok {
-		return nil, nil, fmt.Errorf("the ConfigMap %q has no key %q, which spec.forEachFrom names", from.ConfigMap.Name, from.ConfigMap.Key)
+		return nil, nil, fmt.Errorf("the ConfigMap %q has no key %q, which spec.forEachFrom names", from.ConfigMap.Name,
+			from.ConfigMap.Key)
 	}
 	raw, err := yaml.YAMLToJSONStrict(text)
-	if err != nil { // which may quote values, and readers of the set and of its plans may lack the right to the ConfigMap
+	// which may quote values, and readers of the set and of its plans may lack the right to the ConfigMap
+	if err != nil {
 		return nil, nil, fmt.Errorf("the key %q of the ConfigMap %q is neither YAML nor JSON, or has a key twice: kubectl get configmap %[2]s -o yaml shows it",
 			from.ConfigMap.Key, from.ConfigMap.Name)
 	}
@@ -143,7 +146,8 @@ func keysOfMap(values map[string]any) ([]string, map[string]any, error) {
 	for _, key := range keys {
 		switch {
 		case len(key) > maxKeyBytes:
-			return nil, nil, fmt.Errorf("the key %.40q... has %d bytes, and the limit is %d", key, len(key), maxKeyBytes)
+			return nil, nil, fmt.Errorf("the key %.40q... has %d bytes, and the limit is %d", key, len(key),
+				maxKeyBytes)
 		case !utf8.ValidString(key):
 			return nil, nil, fmt.Errorf("the key %q is not valid text", key)
 		case lang.Normalized(key) != key:

@@ -13,7 +13,8 @@ import (
 // ErrNoProvider is the error of Environment.Provider for a type that no installed provider has.
 var ErrNoProvider = errors.New("no installed Provider has the type")
 
-// missingProviders are the types of a module that no installed provider has, by the requirement of the module for their provider.
+// missingProviders are the types of a module that no installed provider has, by the requirement of the module for their
+// provider.
 type missingProviders map[requirement]map[string]bool
 
 type requirement struct{ name, source, version string }
@@ -36,7 +37,8 @@ func (p missingProviders) err() error {
 	var manifests []string
 	for of, has := range p {
 		maps.Copy(types, has)
-		text := fmt.Sprintf("apiVersion: hykube.io/v1alpha1\nkind: Provider\nmetadata: {name: %q}\nspec:\n  source: %s", of.name, of.source)
+		text := fmt.Sprintf("apiVersion: hykube.io/v1alpha1\nkind: Provider\nmetadata: {name: %q}\nspec:\n  source: %s",
+			of.name, of.source)
 		if of.version != "" {
 			text += fmt.Sprintf("\n  version: %q", of.version)
 		}

@@ -28,8 +28,8 @@ type Owner struct {
 	UID             types.UID
 	// Generation is that of the object.
 	Generation int64
-	// Revision identifies the content of the instances: the object without its status, and the ConfigMap that it reads. It
-	// has no order. Writes of the status do not change it, because plans compare it, and an apply writes the status
+	// Revision identifies the content of the instances: the object without its status, and the ConfigMap that it reads.
+	// It has no order. Writes of the status do not change it, because plans compare it, and an apply writes the status
 	// often.
 	Revision int64
 	Created  metav1.Time
@@ -51,7 +51,8 @@ func (o *Owner) Labels() map[string]string { return o.labels }
 // metadata returns the metadata of an instance.
 func (o *Owner) metadata(name string, uid types.UID, generation int64) map[string]any {
 	metadata := map[string]any{
-		"name": name, "namespace": o.Namespace, "uid": string(uid), "generation": generation, "resourceVersion": fmt.Sprint(o.Revision),
+		"name": name, "namespace": o.Namespace, "uid": string(uid), "generation": generation,
+		"resourceVersion": fmt.Sprint(o.Revision),
 	}
 	if !o.Created.IsZero() {
 		metadata["creationTimestamp"] = o.Created.UTC().Format(timeFormat)
@@ -78,15 +79,15 @@ type Module struct {
 	Digest string
 	// Sets are the blocks; empty with a Problem.
 	Sets []*Set
-	// Waiting has the reasons why blocks of modules, or whole modules, have no instances yet, by their addresses. No plan changes what
-	// such a block has recorded.
+	// Waiting has the reasons why blocks of modules, or whole modules, have no instances yet, by their addresses. No
+	// plan changes what such a block has recorded.
 	Waiting map[string]string
 	// Outputs are those of the root module, by their names; empty with a Problem.
 	Outputs map[string]*Output
 	// Expansion is nil with a Problem.
 	Expansion *module.Expansion
-	// Diagnostics are the errors that make the Problem, each with its position in the files, or with a field of the Module; nil if it
-	// has another reason.
+	// Diagnostics are the errors that make the Problem, each with its position in the files, or with a field of the
+	// Module; nil if it has another reason.
 	Diagnostics diag.Diagnostics
 
 	tree *module.Tree
@@ -109,8 +110,8 @@ type Output struct {
 type Environment struct {
 	// Functions are those of the installed providers.
 	Functions lang.Functions
-	// Provider returns the name of the Provider that has a type, given the source address by which the module requires it,
-	// which may be empty. It returns ErrNoProvider if no provider has the type.
+	// Provider returns the name of the Provider that has a type, given the source address by which the module requires
+	// it, which may be empty. It returns ErrNoProvider if no provider has the type.
 	Provider func(mode v1alpha1.Mode, terraformType, source string) (string, error)
 	// Known returns the recorded values of objects; nil knows none.
 	Known module.Known
@@ -140,8 +141,8 @@ func FilesOf(source *v1alpha1.ModuleSource, data map[string][]byte) (module.File
 	return files, nil
 }
 
-// LoadModule loads the files of a Module within a budget. An error, also about a part that plans do not carry out yet, is in the
-// diagnostics.
+// LoadModule loads the files of a Module within a budget. An error, also about a part that plans do not carry out yet,
+// is in the diagnostics.
 func LoadModule(budget *lang.Budget, files module.Files, functions lang.Functions) (*module.Tree, diag.Diagnostics) {
 	tree, diags := module.LoadWithin(budget, files, functions)
 	if tree != nil {
@@ -150,14 +151,17 @@ func LoadModule(budget *lang.Budget, files module.Files, functions lang.Function
 	return tree, diags
 }
 
-// NewModule expands a Module. data is the content of its ConfigMap, nil if there is none, and configMap the revision of the last
-// write. previous is an earlier version of the Module; nil without one.
-func NewModule(obj *v1alpha1.Module, configMap int64, data map[string][]byte, env Environment, previous *Module) (*Module, error) {
+// NewModule expands a Module. data is the content of its ConfigMap, nil if there is none, and configMap the revision of
+// the last write. previous is an earlier version of the Module; nil without one.
+func NewModule(obj *v1alpha1.Module, configMap int64, data map[string][]byte, env Environment,
+	previous *Module) (*Module, error) {
 	m := &Module{
 		byName: map[blockName]*Set{},
 		Owner: Owner{
-			Namespace: obj.Namespace, Name: obj.Name, UID: obj.UID, Generation: obj.Generation, Deleting: obj.DeletionTimestamp, Created: obj.CreationTimestamp,
-			Held: slices.Contains(obj.Finalizers, v1alpha1.FinalizerState), Observed: obj.Spec.Mode == v1alpha1.ModuleObserve, labels: obj.Labels,
+			Namespace: obj.Namespace, Name: obj.Name, UID: obj.UID, Generation: obj.Generation,
+			Deleting: obj.DeletionTimestamp, Created: obj.CreationTimestamp,
+			Held:     slices.Contains(obj.Finalizers, v1alpha1.FinalizerState),
+			Observed: obj.Spec.Mode == v1alpha1.ModuleObserve, labels: obj.Labels,
 		},
 		Source: obj.Spec.Source.ConfigMap,
 	}
@@ -180,11 +184,12 @@ func NewModule(obj *v1alpha1.Module, configMap int64, data map[string][]byte, en
 	return m, nil
 }
 
-// protection matches the words by which Terraform files keep resources from a destroy: prevent_destroy, destroy and removed.
+// protection matches the words by which Terraform files keep resources from a destroy: prevent_destroy, destroy and
+// removed.
 var protection = regexp.MustCompile(`\b((prevent_)?destroy|removed)\b`)
 
-// protects reports whether a deletion must wait until files with errors are correct again, because they may keep resources from a
-// destroy.
+// protects reports whether a deletion must wait until files with errors are correct again, because they may keep
+// resources from a destroy.
 func protects(data map[string][]byte) bool {
 	for _, content := range data {
 		if protection.Match(content) {
@@ -204,8 +209,8 @@ func moduleRevision(obj *v1alpha1.Module, configMap int64) (int64, error) {
 	return int64(binary.BigEndian.Uint64(sum[:]) & maxGeneration), nil
 }
 
-// Written returns the Module after a write of its status or its finalizers alone; nil if the write changed the instances, or if m
-// is nil.
+// Written returns the Module after a write of its status or its finalizers alone; nil if the write changed the
+// instances, or if m is nil.
 func (m *Module) Written(obj *v1alpha1.Module, configMap int64) *Module {
 	if m == nil {
 		return nil
@@ -249,7 +254,8 @@ func (m *Module) expand(spec *v1alpha1.ModuleSpec, data map[string][]byte, env E
 	}
 	digest := m.tree.Digest()
 	m.Digest = "sha256-" + hex.EncodeToString(digest[:])
-	inputs := module.Inputs{Name: m.Name, Functions: env.Functions, Budget: env.Budget, Values: make(map[string]any, len(spec.Inputs))}
+	inputs := module.Inputs{Name: m.Name, Functions: env.Functions, Budget: env.Budget,
+		Values: make(map[string]any, len(spec.Inputs))}
 	for name, raw := range spec.Inputs {
 		value, err := valueOf(raw)
 		if err != nil {
@@ -275,7 +281,8 @@ func (m *Module) expand(spec *v1alpha1.ModuleSpec, data map[string][]byte, env E
 		}
 	}
 	if instances > MaxModule {
-		return fmt.Errorf("the module has %d resources, and a Module has at most %d: use several Modules", instances, MaxModule)
+		return fmt.Errorf("the module has %d resources, and a Module has at most %d: use several Modules", instances,
+			MaxModule)
 	}
 	return m.makeSets(spec, env)
 }
@@ -316,7 +323,8 @@ func (m *Module) forget() {
 
 // failed returns the errors of diagnostics as one.
 func failed(diags diag.Diagnostics) error {
-	problems := slices.DeleteFunc(slices.Clone(diags), func(d v1alpha1.Diagnostic) bool { return d.Severity != v1alpha1.SeverityError })
+	problems := slices.DeleteFunc(slices.Clone(diags),
+		func(d v1alpha1.Diagnostic) bool { return d.Severity != v1alpha1.SeverityError })
 	return &diag.Failure{Operation: "expand module", Diagnostics: problems}
 }
 
@@ -334,7 +342,8 @@ func (m *Module) makeSets(spec *v1alpha1.ModuleSpec, env Environment) error {
 	for name := range m.Expansion.Root.Config.Outputs {
 		version := versions(name)
 		behind := dependencies.Output(name)
-		m.Outputs[name] = &Output{Behind: m.absolute(behind), Version: hex.EncodeToString(version[:8]), Waits: m.waitsFor(behind, m.blocked...)}
+		m.Outputs[name] = &Output{Behind: m.absolute(behind), Version: hex.EncodeToString(version[:8]),
+			Waits: m.waitsFor(behind, m.blocked...)}
 	}
 	imports, err := m.imports(env.Known)
 	if err != nil {
@@ -394,8 +403,8 @@ func (s *Set) digestBlock() error {
 	return nil
 }
 
-// findOrigin finds the infrastructure that moves to the k-th instance of a block: that of the latest earlier address that is recorded,
-// and that the Module no longer has.
+// findOrigin finds the infrastructure that moves to the k-th instance of a block: that of the latest earlier address
+// that is recorded, and that the Module no longer has.
 func (m *Module) findOrigin(s *Set, k int, env Environment) {
 	key := s.Key(k)
 	if env.Recorded == nil || env.Recorded(s.UIDOf(key)) {
@@ -420,7 +429,8 @@ func (m *Module) has(a lang.Address) bool {
 }
 
 // set returns the set of a block, without the contents of its instances.
-func (m *Module) set(block *module.Set, spec *v1alpha1.ModuleSpec, env Environment, values *module.Values) (*Set, error) {
+func (m *Module) set(block *module.Set, spec *v1alpha1.ModuleSpec, env Environment,
+	values *module.Values) (*Set, error) {
 	at, diags := values.ProviderOf(block, 0)
 	if diag.HasErrors(diags) {
 		return nil, failed(diags)
@@ -434,8 +444,10 @@ func (m *Module) set(block *module.Set, spec *v1alpha1.ModuleSpec, env Environme
 		return nil, err
 	}
 	s := &Set{
-		Owner: m.Owner, APIVersion: v1alpha1.ProviderGroup(provider) + "/" + v1alpha1.ResourceVersion, Kind: block.Mode.KindOf(block.Type),
-		Template: block.Address().ObjectName(), Repeats: block.Repeats, spec: block.Spec, lifecycle: maps.Clone(block.Template()), block: block,
+		Owner: m.Owner, APIVersion: v1alpha1.ProviderGroup(provider) + "/" + v1alpha1.ResourceVersion,
+		Kind:     block.Mode.KindOf(block.Type),
+		Template: block.Address().ObjectName(), Repeats: block.Repeats, spec: block.Spec,
+		lifecycle: maps.Clone(block.Template()), block: block,
 		source: m.Source, expansion: m.Expansion,
 	}
 	if config != "" {
@@ -452,7 +464,8 @@ func (m *Module) set(block *module.Set, spec *v1alpha1.ModuleSpec, env Environme
 	return s, nil
 }
 
-// configOf returns the name of the ProviderConfig for a provider configuration of the module; empty for the default one.
+// configOf returns the name of the ProviderConfig for a provider configuration of the module; empty for the default
+// one.
 func (m *Module) configOf(at module.ProviderAddress, providers map[string]string) (string, error) {
 	root := at.Module == m.Expansion.Root.Path
 	if name := providers[at.ProviderID.String()]; root && name != "" {
@@ -511,8 +524,8 @@ func (m *Module) BlockAt(addr lang.Address) *module.Set {
 	return nil
 }
 
-// BlockSet returns the set for a kind and a name in a Module; without one, a set that has only the owner. So an instance that left
-// the Module has its labels and its mark.
+// BlockSet returns the set for a kind and a name in a Module; without one, a set that has only the owner. So an
+// instance that left the Module has its labels and its mark.
 func (m *Module) BlockSet(ref v1alpha1.ObjectReference) *Set {
 	base, _, _ := v1alpha1.ParseInstanceName(ref.Name)
 	if s := m.byName[blockName{ref.Kind, base}]; s != nil {

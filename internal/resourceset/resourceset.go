@@ -1,6 +1,7 @@
-// Package resourceset expands ResourceSets and Modules: it finds the keys of a set, and makes the object of each instance from
-// the set's template. A block of a Module is such a set, too. The package is pure: it accesses no store and no ledger. It may
-// import api, internal/lang, internal/diag, internal/module, internal/fieldnames and internal/suggest.
+// Package resourceset expands ResourceSets and Modules: it finds the keys of a set, and makes the object of each
+// instance from the set's template. A block of a Module is such a set, too. The package is pure: it accesses no store
+// and no ledger. It may import api, internal/lang, internal/diag, internal/module, internal/fieldnames and
+// internal/suggest.
 package resourceset
 
 import (
@@ -33,8 +34,8 @@ const (
 	MaxKeys = 20_000
 )
 
-// Set is a ResourceSet with its keys, or a block in an instance of a module. It is immutable, and its instances share its
-// template.
+// Set is a ResourceSet with its keys, or a block in an instance of a module. It is immutable, and its instances share
+// its template.
 type Set struct {
 	Owner
 	// APIVersion, Kind and Template name the resource type and the name of the instances.
@@ -58,8 +59,8 @@ type Set struct {
 	imports map[string]v1alpha1.InstanceImport
 	moved   map[string]string
 
-	// block is that of a Module; nil for a ResourceSet. contents are the digests of its instances, and through the objects on
-	// which they depend through named values.
+	// block is that of a Module; nil for a ResourceSet. contents are the digests of its instances, and through the
+	// objects on which they depend through named values.
 	block    *module.Set
 	contents [][sha256.Size]byte
 	through  [][]lang.Address
@@ -67,21 +68,24 @@ type Set struct {
 	repeatsBy []lang.Address
 	// dependsOn are the addresses in depends_on of the block and of the modules that it is in.
 	dependsOn []lang.Address
-	// source is the ConfigMap with the files of the Module, and expansion the Module's; empty and nil for a ResourceSet.
+	// source is the ConfigMap with the files of the Module, and expansion the Module's; empty and nil for a
+	// ResourceSet.
 	source    string
 	expansion *module.Expansion
 	// undeclared is true without a block, if the Module has the block but not the instance of the module that it is in.
 	undeclared bool
 }
 
-// New returns the set of an object. data is the content of the ConfigMap that it names, and configMap the revision of its
-// last write; data is nil if the set names none, or if there is no such ConfigMap.
+// New returns the set of an object. data is the content of the ConfigMap that it names, and configMap the revision of
+// its last write; data is nil if the set names none, or if there is no such ConfigMap.
 func New(obj *v1alpha1.ResourceSet, configMap int64, data map[string][]byte) (*Set, error) {
 	template := &obj.Spec.Template
 	s := &Set{
 		Owner: Owner{
-			Namespace: obj.Namespace, Name: obj.Name, UID: obj.UID, Generation: obj.Generation, Deleting: obj.DeletionTimestamp,
-			Created: obj.CreationTimestamp, Held: slices.Contains(obj.Finalizers, v1alpha1.FinalizerState), labels: map[string]string{},
+			Namespace: obj.Namespace, Name: obj.Name, UID: obj.UID, Generation: obj.Generation,
+			Deleting: obj.DeletionTimestamp,
+			Created:  obj.CreationTimestamp, Held: slices.Contains(obj.Finalizers, v1alpha1.FinalizerState),
+			labels: map[string]string{},
 		},
 		APIVersion: template.APIVersion, Kind: template.Kind, Template: NameOf(obj),
 		imports: map[string]v1alpha1.InstanceImport{}, moved: map[string]string{}, Rollout: obj.Spec.Rollout,
@@ -196,7 +200,8 @@ func (s *Set) Has(key v1alpha1.InstanceKey) bool {
 	return ok
 }
 
-// Dormant reports whether the set imports infrastructure, or takes over a record, for an instance that it does not have.
+// Dormant reports whether the set imports infrastructure, or takes over a record, for an instance that it does not
+// have.
 func (s *Set) Dormant() bool {
 	keys := map[string]bool{}
 	for key := range s.imports {
@@ -214,8 +219,8 @@ func (s *Set) Dormant() bool {
 	return len(keys) > 0
 }
 
-// KeepsImport reports whether spec.imports has an entry of a key that the set does not have, although a destroy of that instance also
-// destroys its infrastructure.
+// KeepsImport reports whether spec.imports has an entry of a key that the set does not have, although a destroy of that
+// instance also destroys its infrastructure.
 func (s *Set) KeepsImport(key v1alpha1.InstanceKey) bool {
 	_, imports := s.imports[key.Text()]
 	return imports && s.Deleting == nil && s.Problem == "" && !s.Has(key) && s.lifecycle["destroy"] != false
@@ -282,8 +287,8 @@ func (s *Set) contentOf(key v1alpha1.InstanceKey) [sha256.Size]byte {
 // MovedFrom returns the address from which infrastructure moves to the instance with a key; "" if none does.
 func (s *Set) MovedFrom(key v1alpha1.InstanceKey) string { return s.moved[key.Text()] }
 
-// Instance returns the key and the value of an instance of a block as values know them; nil if the block is not repeated, or has no
-// instance with the key.
+// Instance returns the key and the value of an instance of a block as values know them; nil if the block is not
+// repeated, or has no instance with the key.
 func (s *Set) Instance(key v1alpha1.InstanceKey, values *module.Values) *lang.Instance {
 	if s.block == nil || s.Repeats == "" || !s.Has(key) {
 		return nil
@@ -351,7 +356,8 @@ func (s *Set) Object(key v1alpha1.InstanceKey) *unstructured.Unstructured {
 func (s *Set) object(name string, uid types.UID, generation int64) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": s.APIVersion, "kind": s.Kind, "metadata": s.metadata(name, uid, generation),
-		v1alpha1.FieldInstance: map[string]any{"set": s.Name, "setUID": string(s.UID), "template": fmt.Sprintf("%x", s.digest[:8])},
+		v1alpha1.FieldInstance: map[string]any{"set": s.Name, "setUID": string(s.UID),
+			"template": fmt.Sprintf("%x", s.digest[:8])},
 	}}
 }
 
@@ -359,9 +365,9 @@ func (s *Set) object(name string, uid types.UID, generation int64) *unstructured
 const timeFormat = "2006-01-02T15:04:05Z"
 
 // Leaving returns the object of an instance whose infrastructure exists, although its set no longer has it. It is
-// marked for deletion. If the keys of the set are not known, it says so: no plan is made until they are, and then the set may
-// have the instance again. s is nil if the set does not exist. The lifecycle of the template still protects the instance if
-// the template has its type and name.
+// marked for deletion. If the keys of the set are not known, it says so: no plan is made until they are, and then the
+// set may have the instance again. s is nil if the set does not exist. The lifecycle of the template still protects the
+// instance if the template has its type and name.
 func Leaving(s *Set, ref v1alpha1.ObjectReference) *unstructured.Unstructured {
 	if s == nil {
 		s = &Set{Owner: Owner{Namespace: ref.Namespace, Name: ref.Set, UID: ref.SetUID}}
@@ -372,7 +378,8 @@ func Leaving(s *Set, ref v1alpha1.ObjectReference) *unstructured.Unstructured {
 	}
 	gone.APIVersion, gone.Kind = ref.APIVersion, ref.Kind
 	u := gone.object(ref.Name, ref.UID, ref.Generation)
-	if name, _, _ := v1alpha1.ParseInstanceName(ref.Name); name == s.Template && s.APIVersion == ref.APIVersion && s.Kind == ref.Kind {
+	if name, _, _ := v1alpha1.ParseInstanceName(ref.Name); name == s.Template && s.APIVersion == ref.APIVersion &&
+		s.Kind == ref.Kind {
 		kept := map[string]any{}
 		for _, field := range []string{"preventDestroy", "destroy", "providerConfig"} {
 			if v, ok := s.lifecycle[field]; ok {
@@ -431,7 +438,8 @@ func LeavingReason(u *unstructured.Unstructured) string {
 	return reason
 }
 
-// ForgetReason returns the action reason if the Module of an object makes plans forget it; "" if only lifecycle.destroy may do so.
+// ForgetReason returns the action reason if the Module of an object makes plans forget it; "" if only lifecycle.destroy
+// may do so.
 func ForgetReason(u *unstructured.Unstructured) string {
 	reason, _, _ := unstructured.NestedString(u.Object, v1alpha1.FieldInstance, fieldForgets)
 	return reason
@@ -462,8 +470,8 @@ func withField(m map[string]any, name string, v any) map[string]any {
 	return m
 }
 
-// InstanceOf returns the data of an instance for its expressions, and the name and UID of its set, or of its Module. ok is
-// false if the object is no instance. For a block of a module that is not repeated, the data is nil.
+// InstanceOf returns the data of an instance for its expressions, and the name and UID of its set, or of its Module. ok
+// is false if the object is no instance. For a block of a module that is not repeated, the data is nil.
 func InstanceOf(u *unstructured.Unstructured) (i *lang.Instance, set string, setUID types.UID, ok bool) {
 	m, ok := u.Object[v1alpha1.FieldInstance].(map[string]any)
 	if !ok {
@@ -493,8 +501,8 @@ func InstanceOf(u *unstructured.Unstructured) (i *lang.Instance, set string, set
 }
 
 // Members of v1alpha1.FieldInstance: each.value, the name of the ConfigMap that it comes from, the digest that Content
-// returns, the path that ModuleOf returns, the addresses that Through returns, what ForgetReason returns, and the revision of the
-// status, which only the server's workers see.
+// returns, the path that ModuleOf returns, the addresses that Through returns, what ForgetReason returns, and the
+// revision of the status, which only the server's workers see.
 const (
 	fieldStatusRevision = "statusRevision"
 
@@ -513,8 +521,8 @@ func ModuleOf(u *unstructured.Unstructured) string {
 	return path
 }
 
-// SourceOf returns the name of the ConfigMap that each.key and each.value of an instance, or the files of its Module, come from; ""
-// if there is none. A user needs the right to read the ConfigMap to see the values.
+// SourceOf returns the name of the ConfigMap that each.key and each.value of an instance, or the files of its Module,
+// come from; "" if there is none. A user needs the right to read the ConfigMap to see the values.
 func SourceOf(u *unstructured.Unstructured) string {
 	source, _, _ := unstructured.NestedString(u.Object, v1alpha1.FieldInstance, fieldSource)
 	return source

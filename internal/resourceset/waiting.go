@@ -24,7 +24,8 @@ func KeysUnknown(u *unstructured.Unstructured) bool {
 func answerable(x *module.Expansion) error {
 	for _, w := range x.Waiting {
 		never := slices.IndexFunc(w.Needs, func(a lang.Address) bool {
-			return a.Namespace != "" || a.Stored() || a.Named() || a.Mode == v1alpha1.ModeEphemeral || a.Mode == v1alpha1.ModeAction
+			return a.Namespace != "" || a.Stored() || a.Named() || a.Mode == v1alpha1.ModeEphemeral ||
+				a.Mode == v1alpha1.ModeAction
 		})
 		switch {
 		case len(w.Needs) == 0:
@@ -46,8 +47,8 @@ func reasonOf(w *module.Waiting) string {
 	return fmt.Sprintf("its count or for_each depends on %s, which is known after apply", strings.Join(needs, ", "))
 }
 
-// findWaiting sets Waiting: what the expansion could not determine, and each block that depends on it. A Module that is being deleted
-// waits for nothing.
+// findWaiting sets Waiting: what the expansion could not determine, and each block that depends on it. A Module that is
+// being deleted waits for nothing.
 func (m *Module) findWaiting(d *module.Dependencies) {
 	if len(m.Expansion.Waiting) == 0 || m.Deleting != nil {
 		return
@@ -76,7 +77,8 @@ func (m *Module) findWaiting(d *module.Dependencies) {
 	}
 }
 
-// waitsFor returns why one of the addresses is not known, because the expansion or a blocked address waits; "" if all are known.
+// waitsFor returns why one of the addresses is not known, because the expansion or a blocked address waits; "" if all
+// are known.
 func (m *Module) waitsFor(list []lang.Address, blocked ...lang.Address) string {
 	for _, a := range list {
 		if w := m.Expansion.Waits(a); w != nil {

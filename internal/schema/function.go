@@ -70,6 +70,7 @@ func fromParameter(p *tfprotov6.FunctionParameter) (*Parameter, error) {
 		return nil, fmt.Errorf("parameter %q: %w", p.Name, err)
 	}
 	return &Parameter{
-		Name: p.Name, Description: p.Description, Type: ty, AllowNull: p.AllowNullValue, AllowUnknown: p.AllowUnknownValues,
+		Name: p.Name, Description: p.Description, Type: ty, AllowNull: p.AllowNullValue,
+		AllowUnknown: p.AllowUnknownValues,
 	}, nil
 }

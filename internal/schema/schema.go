@@ -47,7 +47,8 @@ type Provider struct {
 	Protocol int
 	// Batches has the managed resource types whose calls the provider takes in batches.
 	Batches map[string]bool
-	// DeterministicPlans has the managed resource types of which the provider answers the same plan request always alike.
+	// DeterministicPlans has the managed resource types of which the provider answers the same plan request always
+	// alike.
 	DeterministicPlans map[string]bool
 	// SchemaOptional is true if a process can be used without a GetProviderSchema call.
 	SchemaOptional bool
@@ -321,7 +322,8 @@ func (b *Block) Attribute(name string) *Attribute { return findAttribute(b.Attri
 func (o *Object) Attribute(name string) *Attribute { return findAttribute(o.Attributes, name) }
 
 func findAttribute(attrs []*Attribute, name string) *Attribute {
-	i, ok := slices.BinarySearchFunc(attrs, name, func(a *Attribute, n string) int { return strings.Compare(a.Name, n) })
+	i, ok := slices.BinarySearchFunc(attrs, name,
+		func(a *Attribute, n string) int { return strings.Compare(a.Name, n) })
 	if !ok {
 		return nil
 	}
@@ -330,7 +332,8 @@ func findAttribute(attrs []*Attribute, name string) *Attribute {
 
 // NestedBlock returns a nested block by type name, or nil.
 func (b *Block) NestedBlock(name string) *NestedBlock {
-	i, ok := slices.BinarySearchFunc(b.Blocks, name, func(n *NestedBlock, s string) int { return strings.Compare(n.TypeName, s) })
+	i, ok := slices.BinarySearchFunc(b.Blocks, name,
+		func(n *NestedBlock, s string) int { return strings.Compare(n.TypeName, s) })
 	if !ok {
 		return nil
 	}

@@ -30,7 +30,8 @@ func (s *Scope) Acquire(ctx context.Context, r *resource.Resource, as session.Li
 }
 
 // acquireWith returns the provider of a resource with a ProviderConfig, which may be nil.
-func (s *Scope) acquireWith(ctx context.Context, r *resource.Resource, cfg *v1alpha1.ProviderConfig, as session.LimitMode) (*session.Session, error) {
+func (s *Scope) acquireWith(ctx context.Context, r *resource.Resource, cfg *v1alpha1.ProviderConfig,
+	as session.LimitMode) (*session.Session, error) {
 	l := &session.Session{Config: cfg}
 	var limits *v1alpha1.Limits
 	switch {
@@ -40,13 +41,15 @@ func (s *Scope) acquireWith(ctx context.Context, r *resource.Resource, cfg *v1al
 		return nil, s.unconfigured(ctx, r)
 	}
 	// Wait first: the right to use the ProviderConfig, and the Secrets that it refers to, may change meanwhile.
-	admitted, err := s.Sessions.Wait(ctx, r.Ref.Namespace+"/"+r.Entry.Name+"/"+l.ConfigName(), limits, takesBatches(r), as)
+	admitted, err := s.Sessions.Wait(ctx, r.Ref.Namespace+"/"+r.Entry.Name+"/"+l.ConfigName(), limits, takesBatches(r),
+		as)
 	if err != nil {
 		return nil, err
 	}
 	conf, err := s.usable(ctx, r, cfg)
 	if err == nil {
-		l.Known, l.Key, l.Digest, l.SecretDigest, l.Public = conf.Config.IsWhollyKnown(), conf.Key, conf.Digest, conf.SecretDigest, conf.Public
+		l.Known, l.Key, l.Digest, l.SecretDigest, l.Public = conf.Config.IsWhollyKnown(), conf.Key, conf.Digest,
+			conf.SecretDigest, conf.Public
 		err = s.checkApproved(r, l)
 	}
 	if err != nil {
@@ -65,8 +68,8 @@ func (s *Scope) acquireWith(ctx context.Context, r *resource.Resource, cfg *v1al
 	return l, nil
 }
 
-// OtherArgumentsError is the error for a ProviderConfig whose arguments are not the approved ones. The provider did not get
-// them.
+// OtherArgumentsError is the error for a ProviderConfig whose arguments are not the approved ones. The provider did not
+// get them.
 type OtherArgumentsError struct {
 	Name   string
 	Config *v1alpha1.ProviderConfig
@@ -76,8 +79,8 @@ func (e *OtherArgumentsError) Error() string {
 	return fmt.Sprintf("the arguments of the ProviderConfig %q are not the approved ones", e.Name)
 }
 
-// checkApproved returns an *OtherArgumentsError if an approval binds the arguments of a session that is about to start, and
-// they differ. It sets Rotated.
+// checkApproved returns an *OtherArgumentsError if an approval binds the arguments of a session that is about to start,
+// and they differ. It sets Rotated.
 func (s *Scope) checkApproved(r *resource.Resource, l *session.Session) error {
 	approved, bound := s.Approved[l.ConfigName()]
 	if !bound || r.Ref.Namespace != s.namespace {
@@ -116,8 +119,8 @@ func (s *Scope) SecretsOf(ctx context.Context, name string) (string, error) {
 	return digest, nil
 }
 
-// ArgumentsOf returns what identifies the arguments of a resource's provider with a ProviderConfig, which may be nil. It
-// configures no provider.
+// ArgumentsOf returns what identifies the arguments of a resource's provider with a ProviderConfig, which may be nil.
+// It configures no provider.
 func (s *Scope) ArgumentsOf(ctx context.Context, r *resource.Resource, name string) (ledger.Arguments, error) {
 	cfg, err := s.config(ctx, r.Ref.Namespace, name)
 	if err != nil || cfg == nil {
@@ -128,7 +131,8 @@ func (s *Scope) ArgumentsOf(ctx context.Context, r *resource.Resource, name stri
 }
 
 // usable returns the configuration of a resource's provider, if the users may use the ProviderConfig. cfg may be nil.
-func (s *Scope) usable(ctx context.Context, r *resource.Resource, cfg *v1alpha1.ProviderConfig) (provider.Configuration, error) {
+func (s *Scope) usable(ctx context.Context, r *resource.Resource,
+	cfg *v1alpha1.ProviderConfig) (provider.Configuration, error) {
 	if cfg != nil {
 		if err := s.mayUse(ctx, r.Ref.Namespace, cfg.Name); err != nil {
 			return provider.Configuration{}, configurationError(r.Entry, cfg, err)
@@ -165,7 +169,8 @@ func (s *Scope) unconfigured(ctx context.Context, r *resource.Resource) error {
 		}
 	}
 	return &diag.Failure{Operation: "configure provider", Diagnostics: diag.Diagnostics{{
-		Severity: v1alpha1.SeverityError, Summary: "No ProviderConfig for the provider", Address: ProviderConfigAddress + name,
+		Severity: v1alpha1.SeverityError, Summary: "No ProviderConfig for the provider",
+		Address: ProviderConfigAddress + name,
 		Detail: fmt.Sprintf("The provider %[1]q takes a configuration, and the namespace %[2]q has no ProviderConfig for it. Create one. "+
 			"spec.config has the provider's arguments, which kubectl hykube provider schema %[1]s --config lists: "+
 			`echo '{"apiVersion":"hykube.io/v1alpha1","kind":"ProviderConfig","metadata":{"name":%[3]q},"spec":{"provider":%[1]q,"config":{}}}' | kubectl create -n %[2]s -f -`,
@@ -190,7 +195,8 @@ func configurationError(e catalog.Entry, cfg *v1alpha1.ProviderConfig, err error
 		f.Kind, f.Diagnostics = inner.Kind, slices.Clone(inner.Diagnostics)
 	}
 	if len(f.Diagnostics) == 0 {
-		f.Diagnostics = diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Provider cannot be configured", Detail: err.Error()}}
+		f.Diagnostics = diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: "Provider cannot be configured",
+			Detail: err.Error()}}
 		if cfg == nil {
 			f.Operation, f.Diagnostics[0].Detail = "", operation+": "+err.Error()
 		}
@@ -203,9 +209,11 @@ func configurationError(e catalog.Entry, cfg *v1alpha1.ProviderConfig, err error
 
 // Configuration evaluates a ProviderConfig. The result may be partly unknown during planning, but never during an
 // apply.
-func (s *Scope) Configuration(ctx context.Context, e catalog.Entry, cfg *v1alpha1.ProviderConfig) (provider.Configuration, error) {
+func (s *Scope) Configuration(ctx context.Context, e catalog.Entry,
+	cfg *v1alpha1.ProviderConfig) (provider.Configuration, error) {
 	of := s
-	if cfg != nil { // the provider gets its arguments without an approval, and those who use the ProviderConfig do not write them
+	// the provider gets its arguments without an approval, and those who use the ProviderConfig do not write them
+	if cfg != nil {
 		of = s.WrittenBy(cfg.Status.Contributors)
 	}
 	l := &Evaluator{Ctx: ctx, Scope: of}

@@ -26,7 +26,9 @@ const closeTimeout = time.Minute
 // resource's configuration is.
 func (s *Scope) ephemeral(ctx context.Context, addr lang.Address) (cty.Value, bool, error) {
 	if slices.Contains(s.openChain, addr) {
-		return cty.NilVal, false, fmt.Errorf("ephemeral resources depend on each other in a cycle: %s; remove one of the references", cycleText(s.openChain, addr))
+		return cty.NilVal, false, fmt.Errorf(
+			"ephemeral resources depend on each other in a cycle: %s; remove one of the references",
+			cycleText(s.openChain, addr))
 	}
 	if len(s.openChain) == 0 { // otherwise the outermost call holds the lock
 		fair.Lock(ctx, &s.opening)
@@ -74,7 +76,8 @@ func (s *Scope) inside(addr lang.Address) *Scope {
 
 // openResource opens an ephemeral resource and registers its close. If the resource must wait for a planned change, it
 // returns a value with unknown computed attributes and opened false.
-func (s *Scope) openResource(ctx context.Context, r *resource.Resource, addr lang.Address) (v cty.Value, opened bool, err error) {
+func (s *Scope) openResource(ctx context.Context, r *resource.Resource,
+	addr lang.Address) (v cty.Value, opened bool, err error) {
 	l := &Evaluator{Ctx: ctx, Scope: s}
 	config, _, err := l.Arguments(r)
 	if err != nil {
@@ -89,7 +92,8 @@ func (s *Scope) openResource(ctx context.Context, r *resource.Resource, addr lan
 			p.Release()
 		}
 	}()
-	e := &instance.Ephemeral{Name: r.Address.Type, Schema: r.Schema, Provider: p.ProviderServer, Deferral: s.planned != nil, Audit: s.Recorder(r, p.ConfigName())}
+	e := &instance.Ephemeral{Name: r.Address.Type, Schema: r.Schema, Provider: p.ProviderServer,
+		Deferral: s.planned != nil, Audit: s.Recorder(r, p.ConfigName())}
 	mark := func(v cty.Value) cty.Value { return lang.MarkSensitive(r.Schema.Block, v).Mark(lang.Ephemeral) }
 	later := mark(e.Unopened(config))
 	if !Known(config) {
@@ -144,7 +148,8 @@ func (s *Scope) waits(r *resource.Resource) (bool, error) {
 // within adds the address of the ephemeral resource to an error. It keeps the provider's diagnostics complete.
 func within(addr lang.Address, err error) error {
 	if f, ok := errors.AsType[*diag.Failure](err); ok && len(f.Diagnostics) > 0 {
-		return &diag.Failure{Kind: f.Kind, Operation: f.Operation, Cause: f.Cause, Diagnostics: lang.WithAddress(f.Diagnostics, addr)}
+		return &diag.Failure{Kind: f.Kind, Operation: f.Operation, Cause: f.Cause,
+			Diagnostics: lang.WithAddress(f.Diagnostics, addr)}
 	}
 	return fmt.Errorf("%s: %w", addr, err)
 }

@@ -77,7 +77,8 @@ func (l *Evaluator) Unresolved(refs []lang.Reference) error {
 		}
 		for _, ref := range refs {
 			if ref.Address == f.addr {
-				diags = append(diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: summary, Attribute: ref.Field, Detail: f.err.Error()})
+				diags = append(diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: summary,
+					Attribute: ref.Field, Detail: f.err.Error()})
 			}
 		}
 	}
@@ -161,8 +162,8 @@ func (l *Evaluator) spec(r *resource.Resource) (cty.Value, error) {
 	return v, nil
 }
 
-// mayReadKeys returns an error if each.key and each.value, or the files of a Module, come from a ConfigMap that the plan's requester
-// may not get.
+// mayReadKeys returns an error if each.key and each.value, or the files of a Module, come from a ConfigMap that the
+// plan's requester may not get.
 func (l *Evaluator) mayReadKeys(r *resource.Resource) error {
 	keys := resourceset.SourceOf(r.Object)
 	if keys == "" {

@@ -21,13 +21,14 @@ func (a *Sources) providerFunctions() lang.Functions {
 		if !ok {
 			continue
 		}
-		maps.Copy(all, instance.Functions(name, e.Schema, func(ctx context.Context) (tfprotov6.ProviderServer, func(), error) {
-			p, release, err := a.Sessions.Unconfigured(ctx, e, provider.Configuration{})
-			if err != nil {
-				return nil, nil, fmt.Errorf("start provider %q for one of its functions: %w", name, err)
-			}
-			return p, release, nil
-		}))
+		maps.Copy(all, instance.Functions(name, e.Schema,
+			func(ctx context.Context) (tfprotov6.ProviderServer, func(), error) {
+				p, release, err := a.Sessions.Unconfigured(ctx, e, provider.Configuration{})
+				if err != nil {
+					return nil, nil, fmt.Errorf("start provider %q for one of its functions: %w", name, err)
+				}
+				return p, release, nil
+			}))
 	}
 	return all
 }

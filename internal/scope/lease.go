@@ -17,7 +17,8 @@ import (
 )
 
 // DataSource returns the data source of an object with its provider.
-func (s *Scope) DataSource(ctx context.Context, l *session.Session, r *resource.Resource) (*instance.DataSource, error) {
+func (s *Scope) DataSource(ctx context.Context, l *session.Session,
+	r *resource.Resource) (*instance.DataSource, error) {
 	d := instance.NewDataSource(r.Entry.Schema, r.Address.Type)
 	d.Provider, d.Deferral = l.ProviderServer, true
 	if d.MetaBlock == nil {
@@ -59,16 +60,19 @@ func (l *Lease) HasOtherArguments(rec *ledger.State) bool {
 	return rec.Configuration != ledger.Configuration(l.Digest)
 }
 
-// MayBeElsewhere reports whether the provider may reach another account than the recorded one, because it has other arguments
-// that do not rotate.
+// MayBeElsewhere reports whether the provider may reach another account than the recorded one, because it has other
+// arguments that do not rotate.
 func (l *Lease) MayBeElsewhere(rec *ledger.State) bool {
-	return l.HasOtherArguments(rec) && (rec.Configuration == ledger.Configuration{} || rec.Configuration.Arguments != l.Digest.Arguments)
+	return l.HasOtherArguments(rec) && (rec.Configuration == ledger.Configuration{} ||
+		rec.Configuration.Arguments != l.Digest.Arguments)
 }
 
 // configFor returns the ProviderConfig of a resource: the one in its lifecycle; else "default", if it belongs to the
 // resource's provider; else the one with the provider's name; else nil.
 func (s *Scope) configFor(ctx context.Context, r *resource.Resource) (*v1alpha1.ProviderConfig, error) {
-	return configOf(r, func(name string) (*v1alpha1.ProviderConfig, error) { return s.config(ctx, r.Ref.Namespace, name) })
+	return configOf(r, func(name string) (*v1alpha1.ProviderConfig, error) {
+		return s.config(ctx, r.Ref.Namespace, name)
+	})
 }
 
 // config returns a ProviderConfig, or nil if there is none. The scope reads each only once, so that all resources of a
@@ -89,11 +93,14 @@ func (s *Scope) config(ctx context.Context, namespace, name string) (*v1alpha1.P
 
 // ConfigOf returns the ProviderConfig of a resource; nil without one.
 func (a *Sources) ConfigOf(ctx context.Context, r *resource.Resource) (*v1alpha1.ProviderConfig, error) {
-	return configOf(r, func(name string) (*v1alpha1.ProviderConfig, error) { return a.Configs.Get(ctx, r.Ref.Namespace, name) })
+	return configOf(r, func(name string) (*v1alpha1.ProviderConfig, error) {
+		return a.Configs.Get(ctx, r.Ref.Namespace, name)
+	})
 }
 
 // configOf is like configFor, but reads ProviderConfigs with get. get returns nil if no ProviderConfig has the name.
-func configOf(r *resource.Resource, get func(name string) (*v1alpha1.ProviderConfig, error)) (*v1alpha1.ProviderConfig, error) {
+func configOf(r *resource.Resource,
+	get func(name string) (*v1alpha1.ProviderConfig, error)) (*v1alpha1.ProviderConfig, error) {
 	named := r.Lifecycle.ProviderConfig
 	candidates := []string{v1alpha1.DefaultProviderConfig, r.Entry.Name}
 	if named != "" {
@@ -108,17 +115,20 @@ func configOf(r *resource.Resource, get func(name string) (*v1alpha1.ProviderCon
 		case cfg != nil && cfg.Spec.Provider == r.Entry.Name:
 			return cfg, nil
 		case cfg != nil && named != "":
-			return nil, fmt.Errorf("lifecycle.providerConfig: %q configures the provider %q, not %q", named, cfg.Spec.Provider, r.Entry.Name)
+			return nil, fmt.Errorf("lifecycle.providerConfig: %q configures the provider %q, not %q", named,
+				cfg.Spec.Provider, r.Entry.Name)
 		}
 	}
 	if named != "" {
-		return nil, &AbsentError{fmt.Sprintf("lifecycle.providerConfig: there is no ProviderConfig %q in the namespace %q", named, r.Ref.Namespace)}
+		return nil, &AbsentError{fmt.Sprintf(
+			"lifecycle.providerConfig: there is no ProviderConfig %q in the namespace %q", named, r.Ref.Namespace)}
 	}
 	return nil, nil
 }
 
 // Lease acquires the provider of a resource. For a destroy, it uses the recorded ProviderConfig.
-func (s *Scope) Lease(ctx context.Context, r *resource.Resource, rec *ledger.State, wanted bool, as session.LimitMode) (*Lease, error) {
+func (s *Scope) Lease(ctx context.Context, r *resource.Resource, rec *ledger.State, wanted bool,
+	as session.LimitMode) (*Lease, error) {
 	var cfg *v1alpha1.ProviderConfig
 	var err error
 	if wanted || !rec.Exists() || appliedWithoutConfig(r, rec) {

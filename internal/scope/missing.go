@@ -26,9 +26,10 @@ type Lookup struct {
 // Lookup returns a Lookup for a plan. The values of resources and data sources in the plan's namespace are unknown to
 // it.
 func (a *Sources) Lookup(ctx context.Context, po *v1alpha1.Plan) *Lookup {
-	return &Lookup{checked: map[string]bool{}, configs: a.ProviderConfigs(ctx, po), scope: a.NewScope(po, po.Namespace, func(addr lang.Address) (cty.Value, bool) {
-		return cty.DynamicVal, !addr.Stored() && !addr.Named()
-	})}
+	return &Lookup{checked: map[string]bool{}, configs: a.ProviderConfigs(ctx, po),
+		scope: a.NewScope(po, po.Namespace, func(addr lang.Address) (cty.Value, bool) {
+			return cty.DynamicVal, !addr.Stored() && !addr.Named()
+		})}
 }
 
 // Missing returns an error for each missing object outside of the plan that the resource or its ProviderConfig refers
@@ -47,8 +48,8 @@ func (l *Lookup) Broken(ctx context.Context, refs []lang.Reference) bool {
 	return slices.ContainsFunc(refs, func(ref lang.Reference) bool { return outside(ref) && l.isBroken(ctx, ref) })
 }
 
-// outside reports whether a reference is to an object that no plan of the namespace manages, or to an output of a Module. It
-// returns false for ephemeral resources.
+// outside reports whether a reference is to an object that no plan of the namespace manages, or to an output of a
+// Module. It returns false for ephemeral resources.
 func outside(ref lang.Reference) bool {
 	return ref.Stored() || ref.IsModuleOutput() || ref.Namespace != "" && ref.Mode != v1alpha1.ModeEphemeral
 }

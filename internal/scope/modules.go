@@ -18,8 +18,8 @@ import (
 
 // This file finds the named values of Modules for expressions: variables, local values, outputs and modules.
 
-// moduleValues evaluates named values of a Module once. Later changes of a plan do not affect it, so it must not outlive one
-// evaluation.
+// moduleValues evaluates named values of a Module once. Later changes of a plan do not affect it, so it must not
+// outlive one evaluation.
 type moduleValues struct {
 	*module.Values
 	// of is the name of the Module.
@@ -104,7 +104,8 @@ func (s *Scope) Checks(ctx context.Context, name string) (diag.Diagnostics, erro
 	switch {
 	case values.err == nil:
 	case absent || IsForbidden(values.err):
-		diags = append(diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityWarning, Address: v1alpha1.ModulePath("", name, nil),
+		diags = append(diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityWarning,
+			Address: v1alpha1.ModulePath("", name, nil),
 			Summary: "Check block cannot be evaluated", Detail: diag.Sentence(values.err.Error())})
 	default:
 		if f, ok := errors.AsType[*diag.Failure](values.err); !ok || len(f.Diagnostics) == 0 {
@@ -149,8 +150,8 @@ func (s *Scope) instanceOf(ctx context.Context, r *resource.Resource) (*lang.Ins
 	return each, values.failure()
 }
 
-// leftModule reports whether an address without a key is that of a block that its Module no longer has, or that it now repeats.
-// Its record may still exist.
+// leftModule reports whether an address without a key is that of a block that its Module no longer has, or that it now
+// repeats. Its record may still exist.
 func (s *Scope) leftModule(ctx context.Context, addr lang.Address) (bool, error) {
 	m, err := s.moduleOf(ctx, addr)
 	if _, absent := errors.AsType[*AbsentError](err); absent {

@@ -22,26 +22,31 @@ import (
 // MaxOutputs is the maximum number of Modules of which each has an input from an output of the next.
 const MaxOutputs = 16
 
-// output returns the value of an output of a Module. Who refers to it needs the right to get the Module, and what its expression
-// needs.
+// output returns the value of an output of a Module. Who refers to it needs the right to get the Module, and what its
+// expression needs.
 func (s *Scope) output(ctx context.Context, addr lang.Address) (cty.Value, bool, error) {
-	right := store.Right{Namespace: s.namespaceOf(addr), Group: v1alpha1.GroupName, Resource: "modules", Name: v1alpha1.RootModule(addr.Module)}
+	right := store.Right{Namespace: s.namespaceOf(addr), Group: v1alpha1.GroupName, Resource: "modules",
+		Name: v1alpha1.RootModule(addr.Module)}
 	if err := s.MayRead(ctx, right); err != nil {
 		return cty.NilVal, false, err
 	}
 	if slices.Contains(s.outputs, addr) || len(s.outputs) == MaxOutputs {
-		return cty.NilVal, false, &diag.Failure{Operation: "evaluate output", Diagnostics: diag.Diagnostics{diag.Errorf("", "Cycle",
-			"The value of %s depends on itself, through %s. Remove one of the references.", addr, listAddresses(s.outputs))}}
+		return cty.NilVal, false, &diag.Failure{Operation: "evaluate output",
+			Diagnostics: diag.Diagnostics{diag.Errorf("", "Cycle",
+				"The value of %s depends on itself, through %s. Remove one of the references.", addr,
+				listAddresses(s.outputs))}}
 	}
 	m, err := s.moduleOf(ctx, addr)
 	if err != nil {
 		return cty.NilVal, false, err
 	}
 	if m.Outputs[addr.Name] == nil {
-		return cty.NilVal, false, &AbsentError{fmt.Sprintf("the Module %q has no output %q.%s", m.Name, addr.Name, diag.DidYouMean(addr.Name, slices.Sorted(maps.Keys(m.Outputs))))}
+		return cty.NilVal, false, &AbsentError{fmt.Sprintf("the Module %q has no output %q.%s", m.Name, addr.Name,
+			diag.DidYouMean(addr.Name, slices.Sorted(maps.Keys(m.Outputs))))}
 	}
 	if why := m.Outputs[addr.Name].Waits; why != "" {
-		return cty.NilVal, false, &AbsentError{fmt.Sprintf("%s is not known yet: %s. Apply a plan of what is known first, with --target if needed", addr, why)}
+		return cty.NilVal, false, &AbsentError{fmt.Sprintf(
+			"%s is not known yet: %s. Apply a plan of what is known first, with --target if needed", addr, why)}
 	}
 	inside, err := s.writtenToo(ctx, store.Written{Kind: "Module", Namespace: right.Namespace, Name: m.Name})
 	if err != nil {
@@ -55,21 +60,22 @@ func (s *Scope) output(ctx context.Context, addr lang.Address) (cty.Value, bool,
 	return v, true, s.mayHave(ctx, v)
 }
 
-// ModuleOutput returns the recorded value of an output of a Module for the user of the scope, who has no plan. It is unknown where
-// nothing is recorded. The address has a namespace, or is in the scope's own.
+// ModuleOutput returns the recorded value of an output of a Module for the user of the scope, who has no plan. It is
+// unknown where nothing is recorded. The address has a namespace, or is in the scope's own.
 func (s *Scope) ModuleOutput(ctx context.Context, addr lang.Address) (cty.Value, error) {
 	if s.who == nil {
 		return cty.NilVal, errNoRequester
 	}
 	namespace := s.relative(addr).Namespace
-	of := s.ScopeOf(s.who, cmp.Or(namespace, s.namespace), func(lang.Address) (cty.Value, bool) { return cty.NilVal, false })
+	of := s.ScopeOf(s.who, cmp.Or(namespace, s.namespace),
+		func(lang.Address) (cty.Value, bool) { return cty.NilVal, false })
 	addr.Namespace = ""
 	v, _, err := of.Value(ctx, addr)
 	return v, err
 }
 
-// mayHave returns a *ForbiddenError if a value comes from a Secret that the plan's requester, or a writer of the evaluated object, may
-// not get: a reference to the Secret would need that right, too.
+// mayHave returns a *ForbiddenError if a value comes from a Secret that the plan's requester, or a writer of the
+// evaluated object, may not get: a reference to the Secret would need that right, too.
 func (s *Scope) mayHave(ctx context.Context, v cty.Value) error {
 	for _, o := range lang.OriginsOf(v) {
 		if !o.Address.Stored() && o != lang.FurtherOrigins {
@@ -90,7 +96,8 @@ func (s *Scope) mayHave(ctx context.Context, v cty.Value) error {
 	return nil
 }
 
-// writtenToo returns a scope whose writers also are those of a Module and its files. They can make an output reveal a secret.
+// writtenToo returns a scope whose writers also are those of a Module and its files. They can make an output reveal a
+// secret.
 func (s *Scope) writtenToo(ctx context.Context, module store.Written) (*Scope, error) {
 	lists, err := s.writersOfOwner(ctx, module)
 	if err != nil {
@@ -116,8 +123,8 @@ func listAddresses(list []lang.Address) string {
 	return strings.Join(texts, ", ")
 }
 
-// outputVersion returns a text that changes with the value of an output of the namespace, apart from the values of resources and
-// data sources of the namespace. ok is false if it cannot be determined.
+// outputVersion returns a text that changes with the value of an output of the namespace, apart from the values of
+// resources and data sources of the namespace. ok is false if it cannot be determined.
 func (s *Scope) outputVersion(ctx context.Context, addr lang.Address, above []lang.Address) (version string, ok bool) {
 	if slices.Contains(above, addr) || len(above) == MaxOutputs {
 		return "", false
@@ -145,7 +152,8 @@ func (s *Scope) outputVersion(ctx context.Context, addr lang.Address, above []la
 	return version, true
 }
 
-// writersOfOutput returns the users who wrote a Module and its files, and those who caused what an output of it depends on.
+// writersOfOutput returns the users who wrote a Module and its files, and those who caused what an output of it depends
+// on.
 func (s *Scope) writersOfOutput(ctx context.Context, addr lang.Address, depth int) ([]v1alpha1.Contributor, error) {
 	if depth == 0 {
 		return []v1alpha1.Contributor{{More: true}}, nil
@@ -160,7 +168,8 @@ func (s *Scope) writersOfOutput(ctx context.Context, addr lang.Address, depth in
 	if err != nil {
 		return nil, err
 	}
-	lists = append(lists, written.Parts) // an apply ends the other entries of a Module, and an input may be in an output alone
+	// an apply ends the other entries of a Module, and an input may be in an output alone
+	lists = append(lists, written.Parts)
 	m, err := s.moduleOf(ctx, addr)
 	if err != nil {
 		return []v1alpha1.Contributor{{More: true}}, nil

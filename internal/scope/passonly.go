@@ -26,10 +26,10 @@ func (s *Scope) WrittenBy(list []v1alpha1.Contributor) *Scope {
 	return &inner
 }
 
-// guarded restricts expressions to passing on the sensitive parts of a value, unless the requester may read the state of the
-// address. If a part came from another object, so that its schema need not say that it is secret, then the server could not
-// check the writers of the evaluated object when they wrote it. So they need the right, too. The same holds for what the files of
-// a Module refer to, because the server has not checked those who wrote the files.
+// guarded restricts expressions to passing on the sensitive parts of a value, unless the requester may read the state
+// of the address. If a part came from another object, so that its schema need not say that it is secret, then the
+// server could not check the writers of the evaluated object when they wrote it. So they need the right, too. The same
+// holds for what the files of a Module refer to, because the server has not checked those who wrote the files.
 func (s *Scope) guarded(ctx context.Context, addr lang.Address, v cty.Value) (cty.Value, error) {
 	if v == cty.NilVal || addr.Stored() && !s.inModule || !lang.HoldsSensitive(v) {
 		return v, nil // the right to read a Secret includes its value
@@ -79,6 +79,7 @@ func checkArguments(r *resource.Resource, config cty.Value) error {
 	if r.Mode == v1alpha1.ModeEphemeral {
 		what = "An ephemeral resource with such an argument"
 	}
-	return &diag.Failure{Operation: "evaluate spec", Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "spec", lang.SummaryPassOnly,
-		lang.PassOnlyText(what, missing))}}
+	return &diag.Failure{Operation: "evaluate spec",
+		Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "spec", lang.SummaryPassOnly,
+			lang.PassOnlyText(what, missing))}}
 }

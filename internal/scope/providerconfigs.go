@@ -30,8 +30,8 @@ type ProviderConfigRef struct {
 	// false if the version cannot be determined, so that its resources must be visited.
 	Version      string
 	VersionKnown bool
-	// Comparable is true if the version can be compared with that of another time. It ignores ephemeral values, which differ
-	// each time.
+	// Comparable is true if the version can be compared with that of another time. It ignores ephemeral values, which
+	// differ each time.
 	Comparable bool
 }
 
@@ -39,7 +39,9 @@ type ProviderConfigRef struct {
 func (a *Sources) ProviderConfigs(ctx context.Context, po *v1alpha1.Plan) *ProviderConfigs {
 	scope := a.NewScope(po, po.Namespace, nil)
 	return &ProviderConfigs{
-		Get:             func(name string) (*v1alpha1.ProviderConfig, error) { return a.Configs.Get(ctx, po.Namespace, name) },
+		Get: func(name string) (*v1alpha1.ProviderConfig, error) {
+			return a.Configs.Get(ctx, po.Namespace, name)
+		},
 		Known:           map[string]*ProviderConfigRef{},
 		ExternalVersion: func(refs []lang.Reference) (string, bool) { return scope.ExternalVersion(ctx, refs) },
 	}
@@ -69,7 +71,8 @@ func (s *ProviderConfigs) lookup(name string) (*ProviderConfigRef, error) {
 
 // ForResource returns the ProviderConfig of a resource, or the recorded one if wanted is false. It returns nil if there
 // is none. It does not report the reason, since acquiring the provider does.
-func (s *ProviderConfigs) ForResource(r *resource.Resource, rec *ledger.Instance, wanted bool) (*ProviderConfigRef, error) {
+func (s *ProviderConfigs) ForResource(r *resource.Resource, rec *ledger.Instance,
+	wanted bool) (*ProviderConfigRef, error) {
 	if !wanted && rec.Exists() && !appliedWithoutConfig(r, &rec.State) {
 		if rec.ProviderConfig == "" {
 			return nil, nil
@@ -93,7 +96,8 @@ func (s *ProviderConfigs) ForResource(r *resource.Resource, rec *ledger.Instance
 
 // Lasting returns the references without those to ephemeral resources of other namespaces, which have no version.
 func Lasting(refs []lang.Reference) []lang.Reference {
-	return slices.DeleteFunc(slices.Clone(refs), func(ref lang.Reference) bool { return ref.Namespace != "" && ref.Mode == v1alpha1.ModeEphemeral })
+	return slices.DeleteFunc(slices.Clone(refs),
+		func(ref lang.Reference) bool { return ref.Namespace != "" && ref.Mode == v1alpha1.ModeEphemeral })
 }
 
 // Names reports whether the ProviderConfig, which may be nil, refers to the address.
@@ -103,5 +107,6 @@ func (s *ProviderConfigRef) Names(addr lang.Address) bool {
 
 // Problem returns an error diagnostic at a reference of the ProviderConfig.
 func (s *ProviderConfigRef) Problem(at lang.Reference, summary, detail string) v1alpha1.Diagnostic {
-	return v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: summary, Detail: detail, Address: ProviderConfigAddress + s.Cfg.Name, Attribute: at.Field}
+	return v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: summary, Detail: detail,
+		Address: ProviderConfigAddress + s.Cfg.Name, Attribute: at.Field}
 }

@@ -32,7 +32,8 @@ func (s *Scope) Recorder(r *resource.Resource, providerConfig string) instance.R
 }
 
 // RecordInterrupted records that the outcome of a plan's call is unknown, because the server ended during the call.
-func (s *Sources) RecordInterrupted(p *v1alpha1.Plan, r *resource.Resource, operation audit.Operation, providerConfig string, began time.Time) error {
+func (s *Sources) RecordInterrupted(p *v1alpha1.Plan, r *resource.Resource, operation audit.Operation,
+	providerConfig string, began time.Time) error {
 	if s.Record == nil {
 		return nil
 	}
@@ -48,7 +49,8 @@ func (s *Sources) RecordInterrupted(p *v1alpha1.Plan, r *resource.Resource, oper
 	return err
 }
 
-func (s *Sources) call(r *resource.Resource, operation audit.Operation, providerConfig string, cause audit.Cause) (audit.Call, error) {
+func (s *Sources) call(r *resource.Resource, operation audit.Operation, providerConfig string,
+	cause audit.Cause) (audit.Call, error) {
 	plural, err := s.Objects.Plural(r.Ref)
 	return audit.Call{
 		Operation: operation, Provider: r.Entry.Name, ProviderConfig: providerConfig, Type: r.Address.Type,

@@ -36,8 +36,8 @@ func (a *Sources) askerOf(who *v1alpha1.Identity) *store.Asker {
 	return &store.Asker{Access: a.Access, Who: *who}
 }
 
-// Lacks says that a user lacks rights, as in: has no right to create plans.hykube.io. A user whom the token file names no more
-// has no rights at all.
+// Lacks says that a user lacks rights, as in: has no right to create plans.hykube.io. A user whom the token file names
+// no more has no rights at all.
 func (a *Sources) Lacks(who v1alpha1.Identity, missing []store.Right) string {
 	if a.Users != nil {
 		if _, known := a.Users.Current(who); !known {
@@ -83,7 +83,8 @@ func mayRead(ctx context.Context, asker *store.Asker, what store.Right) error {
 		return err
 	}
 	if !ok {
-		return &ForbiddenError{fmt.Sprintf("the user %q may not read %q of %s in the namespace %q: ask for the verb \"get\" on it",
+		return &ForbiddenError{fmt.Sprintf(
+			"the user %q may not read %q of %s in the namespace %q: ask for the verb \"get\" on it",
 			asker.Who.Username, what.Name, what.Target(), what.Namespace)}
 	}
 	return nil
@@ -113,28 +114,33 @@ func (a *Sources) RightsTo(namespace string, addr lang.Address) ([]store.Right, 
 	for _, provider := range a.Catalog.ProvidersOf(addr.Mode, addr.Type) {
 		group := v1alpha1.ProviderGroup(provider)
 		plural, err := a.Objects.Plural(v1alpha1.ObjectReference{
-			APIVersion: group + "/" + v1alpha1.ResourceVersion, Kind: addr.Kind(), Namespace: namespace, Name: addr.ObjectName(),
+			APIVersion: group + "/" + v1alpha1.ResourceVersion, Kind: addr.Kind(), Namespace: namespace,
+			Name: addr.ObjectName(),
 		})
 		if err != nil {
 			return nil, err
 		}
-		rights = append(rights, store.Right{Verb: store.VerbGet, Namespace: namespace, Group: group, Resource: plural, Name: addr.ObjectName()})
+		rights = append(rights, store.Right{Verb: store.VerbGet, Namespace: namespace, Group: group, Resource: plural,
+			Name: addr.ObjectName()})
 	}
 	return rights, nil
 }
 
-// RightsToSecrets returns the rights to read the secrets of an object, whose address must have a namespace: to get a Secret,
-// or the state of a resource for each provider with its type. Without such a provider, it is the right to get everything.
+// RightsToSecrets returns the rights to read the secrets of an object, whose address must have a namespace: to get a
+// Secret, or the state of a resource for each provider with its type. Without such a provider, it is the right to get
+// everything.
 func (a *Sources) RightsToSecrets(of lang.Address) ([]store.Right, error) {
 	if of.Stored() {
-		return []store.Right{{Verb: store.VerbGet, Namespace: of.Namespace, Resource: of.Type + "s", Name: of.Name}}, nil
+		return []store.Right{{Verb: store.VerbGet, Namespace: of.Namespace, Resource: of.Type + "s", Name: of.Name}},
+			nil
 	}
 	rights, err := a.RightsTo(of.Namespace, of)
 	for i := range rights {
 		rights[i].Resource += "/state"
 	}
 	if len(rights) == 0 {
-		rights = append(rights, store.Right{Verb: store.VerbGet, Namespace: of.Namespace, Group: "*", Resource: "*", Name: of.Name})
+		rights = append(rights, store.Right{Verb: store.VerbGet, Namespace: of.Namespace, Group: "*", Resource: "*",
+			Name: of.Name})
 	}
 	return rights, err
 }
@@ -150,7 +156,8 @@ func (s *Scope) mayUse(ctx context.Context, namespace, name string) error {
 			return err
 		}
 		if !ok {
-			return &ForbiddenError{fmt.Sprintf("the user %q may not use the ProviderConfig %q in the namespace %q: ask for the verb \"use\" on providerconfigs.hykube.io",
+			return &ForbiddenError{fmt.Sprintf(
+				"the user %q may not use the ProviderConfig %q in the namespace %q: ask for the verb \"use\" on providerconfigs.hykube.io",
 				asker.Who.Username, name, namespace)}
 		}
 	}

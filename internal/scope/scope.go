@@ -33,8 +33,8 @@ type Scope struct {
 	requester *store.Asker
 	// approvers check the rights of the plan's approvers, except its requester. It is empty during planning.
 	approvers []*store.Asker
-	// writers check the rights of the users who wrote the evaluated object, which need the rights to the secrets that it
-	// reveals or sends without an approval. unknown is true if the server did not record all of them.
+	// writers check the rights of the users who wrote the evaluated object, which need the rights to the secrets that
+	// it reveals or sends without an approval. unknown is true if the server did not record all of them.
 	writers   []*store.Asker
 	unknown   bool
 	namespace string
@@ -50,8 +50,8 @@ type Scope struct {
 	Home string
 	// pending reports whether the value of a resource is unknown, because its change is not made; nil for none.
 	pending func(lang.Address) bool
-	// inModule is true while named values of a Module are evaluated. The server has not checked the rights of those who wrote the
-	// files of the Module.
+	// inModule is true while named values of a Module are evaluated. The server has not checked the rights of those who
+	// wrote the files of the Module.
 	inModule bool
 	// outputs are those of Modules that are being evaluated; each depends on the next.
 	outputs []lang.Address
@@ -79,8 +79,8 @@ type scopeCache struct {
 	Secrets *plan.Secrets
 	// Hashes holds the results of bcrypt(), which the step stores with its change.
 	Hashes map[string]string
-	// Approved has the approved arguments of the ProviderConfigs of a step, by their names. The scope configures no provider
-	// with others. Nil means that no approval binds them.
+	// Approved has the approved arguments of the ProviderConfigs of a step, by their names. The scope configures no
+	// provider with others. Nil means that no approval binds them.
 	Approved map[string]ledger.Arguments
 	// closers close the open ephemeral resources, in the order in which they were opened.
 	closers []func(context.Context) error
@@ -100,16 +100,19 @@ func (a *Sources) NewScope(po *v1alpha1.Plan, namespace string, planned func(lan
 }
 
 // ScopeOf is NewScope for a user without a plan.
-func (a *Sources) ScopeOf(who *v1alpha1.Identity, namespace string, planned func(lang.Address) (cty.Value, bool)) *Scope {
+func (a *Sources) ScopeOf(who *v1alpha1.Identity, namespace string,
+	planned func(lang.Address) (cty.Value, bool)) *Scope {
 	return &Scope{
 		Sources: a, requester: a.askerOf(who), who: who, namespace: namespace, planned: planned,
 		providerFunctions: sync.OnceValue(a.providerFunctions), Decoder: resource.NewDecoder(a.Catalog),
-		scopeCache: &scopeCache{data: map[lang.Address]cty.Value{}, sets: map[lang.Address]*resourceset.Set{}, configs: map[types.NamespacedName]*v1alpha1.ProviderConfig{}, secretDigests: map[string]string{}, open: map[lang.Address]cty.Value{}, Secrets: new(plan.Secrets), Hashes: map[string]string{}},
+		scopeCache: &scopeCache{data: map[lang.Address]cty.Value{}, sets: map[lang.Address]*resourceset.Set{},
+			configs: map[types.NamespacedName]*v1alpha1.ProviderConfig{}, secretDigests: map[string]string{},
+			open: map[lang.Address]cty.Value{}, Secrets: new(plan.Secrets), Hashes: map[string]string{}},
 	}
 }
 
-// Before returns the scope for an evaluation before changes on which the values depend. pending reports whether an address is
-// that of such a change; its value is unknown.
+// Before returns the scope for an evaluation before changes on which the values depend. pending reports whether an
+// address is that of such a change; its value is unknown.
 func (s *Scope) Before(pending func(lang.Address) bool) *Scope {
 	inner := *s
 	inner.pending = pending
@@ -127,7 +130,8 @@ func (s *Scope) EvaluationContext(ctx context.Context, r *resource.Resource) (la
 		return lang.EvaluationContext{}, err
 	}
 	functions, err := s.functionsFor(ctx, r)
-	m := lang.EvaluationContext{Functions: functions, Budget: lang.BudgetOf(ctx), Instance: each, Module: r.Address.Module}
+	m := lang.EvaluationContext{Functions: functions, Budget: lang.BudgetOf(ctx), Instance: each,
+		Module: r.Address.Module}
 	if s.plan == nil || err != nil {
 		return m, err
 	}
@@ -183,7 +187,8 @@ func (s *Scope) relative(addr lang.Address) lang.Address {
 	return addr.In(s.namespace)
 }
 
-// withOrigin marks the secrets of an object's value with the object. All of a Secret is secret, also the names of its keys.
+// withOrigin marks the secrets of an object's value with the object. All of a Secret is secret, also the names of its
+// keys.
 func (s *Scope) withOrigin(addr lang.Address, v cty.Value) (cty.Value, error) {
 	if v == cty.NilVal {
 		return v, nil
@@ -252,7 +257,8 @@ func (s *Scope) recorded(ctx context.Context, addr lang.Address) (v cty.Value, o
 		return s.set(ctx, addr)
 	}
 	if addr.Namespace != "" {
-		return cty.NilVal, false, &AbsentError{fmt.Sprintf("%s has no values yet: apply a plan in the namespace %q first", addr, addr.Namespace)}
+		return cty.NilVal, false, &AbsentError{fmt.Sprintf(
+			"%s has no values yet: apply a plan in the namespace %q first", addr, addr.Namespace)}
 	}
 	return cty.NilVal, false, nil
 }
@@ -275,7 +281,8 @@ func (s *Scope) Resources(ctx context.Context, addr lang.Address) func(yield fun
 					yield(nil, err)
 					return
 				}
-				what := store.Right{Namespace: addr.Namespace, Group: v1alpha1.ProviderGroup(provider), Resource: plural, Name: addr.ObjectName()}
+				what := store.Right{Namespace: addr.Namespace, Group: v1alpha1.ProviderGroup(provider),
+					Resource: plural, Name: addr.ObjectName()}
 				if err := s.MayRead(ctx, what); err != nil {
 					if !IsForbidden(err) {
 						yield(nil, err)
@@ -332,7 +339,9 @@ func (s *Scope) Keys(ctx context.Context, addr lang.Address) (cty.Value, error) 
 		if err != nil {
 			return cty.NilVal, fmt.Errorf("%s: %w", addr, err)
 		}
-		return cty.NilVal, fmt.Errorf("%s: %w", addr, &AbsentError{fmt.Sprintf("there is no %s %q in the namespace %q%s", addr.Kind(), addr.Name, namespace, hint)})
+		return cty.NilVal, fmt.Errorf("%s: %w", addr,
+			&AbsentError{fmt.Sprintf("there is no %s %q in the namespace %q%s", addr.Kind(), addr.Name, namespace,
+				hint)})
 	}
 	vals := make(map[string]cty.Value, len(data))
 	for _, key := range slices.Sorted(maps.Keys(data)) {

@@ -11,8 +11,8 @@ import (
 	"github.com/hykube/hykube/internal/store"
 )
 
-// This file protects the keys of Secrets from users who may write them, and may not get them. Such a user could change the
-// key with the endpoint, and the provider would send the other keys there.
+// This file protects the keys of Secrets from users who may write them, and may not get them. Such a user could change
+// the key with the endpoint, and the provider would send the other keys there.
 
 // writtenKey is a key of a Secret that a ProviderConfig reads, with its last writers.
 type writtenKey struct {
@@ -28,8 +28,8 @@ type keyWriter struct {
 	secrets []string
 }
 
-// writersOfAddresses returns the users who wrote a key that may be an address, if others wrote other keys. An argument that
-// rotates is a credential, and no address. If one user wrote all keys, that user already knows them.
+// writersOfAddresses returns the users who wrote a key that may be an address, if others wrote other keys. An argument
+// that rotates is a credential, and no address. If one user wrote all keys, that user already knows them.
 func writersOfAddresses(keys []writtenKey) []keyWriter {
 	var out []keyWriter
 	for _, key := range keys {
@@ -58,15 +58,16 @@ func writtenByOthers(keys []writtenKey, own writtenKey, who v1alpha1.Contributor
 	return slices.Compact(slices.Sorted(slices.Values(secrets)))
 }
 
-// checkWriters returns a *ForbiddenError if a user who wrote a key that a ProviderConfig reads may not use the ProviderConfig,
-// or may not get the keys of others that the provider would get with it.
+// checkWriters returns a *ForbiddenError if a user who wrote a key that a ProviderConfig reads may not use the
+// ProviderConfig, or may not get the keys of others that the provider would get with it.
 func (s *Scope) checkWriters(ctx context.Context, cfg *v1alpha1.ProviderConfig) error {
 	if len(cfg.Spec.SecretRefs) < 2 {
 		return nil
 	}
 	keys := make([]writtenKey, len(cfg.Spec.SecretRefs))
 	for i, ref := range cfg.Spec.SecretRefs {
-		writers, _, err := s.Configs.Writers(ctx, store.Written{Kind: "Secret", Namespace: cfg.Namespace, Name: ref.Name})
+		writers, _, err := s.Configs.Writers(ctx,
+			store.Written{Kind: "Secret", Namespace: cfg.Namespace, Name: ref.Name})
 		if err != nil {
 			return err
 		}
@@ -84,7 +85,8 @@ func (s *Scope) checkWriters(ctx context.Context, cfg *v1alpha1.ProviderConfig) 
 func (s *Scope) mayHaveSecrets(ctx context.Context, cfg *v1alpha1.ProviderConfig, w keyWriter) error {
 	missing := []store.Right{store.UseOf(cfg.Namespace, cfg.Name)}
 	for _, name := range w.secrets {
-		missing = append(missing, store.Right{Verb: store.VerbGet, Namespace: cfg.Namespace, Resource: "secrets", Name: name})
+		missing = append(missing, store.Right{Verb: store.VerbGet, Namespace: cfg.Namespace, Resource: "secrets",
+			Name: name})
 	}
 	who := "one of many users"
 	if !w.who.More {

@@ -24,7 +24,8 @@ func SetAt(ctx context.Context, a *Sources, namespace string, addr lang.Address)
 	}
 	for _, provider := range a.Catalog.ProvidersOf(addr.Mode, addr.Type) {
 		set, err := a.Sets.Set(ctx, v1alpha1.ObjectReference{
-			APIVersion: v1alpha1.ProviderGroup(provider) + "/" + v1alpha1.ResourceVersion, Kind: addr.Kind(), Namespace: namespace, Name: addr.ObjectName(),
+			APIVersion: v1alpha1.ProviderGroup(provider) + "/" + v1alpha1.ResourceVersion, Kind: addr.Kind(),
+			Namespace: namespace, Name: addr.ObjectName(),
 		})
 		if set != nil || err != nil {
 			return set, err
@@ -33,10 +34,11 @@ func SetAt(ctx context.Context, a *Sources, namespace string, addr lang.Address)
 	return nil, nil
 }
 
-// unknownInstances returns the error for a ResourceSet or a Module whose instances are not known. It omits the problem, which
-// may quote the files of a Module and the values in them: not everybody who reads the text may read these.
+// unknownInstances returns the error for a ResourceSet or a Module whose instances are not known. It omits the problem,
+// which may quote the files of a Module and the values in them: not everybody who reads the text may read these.
 func unknownInstances(kind, name string) error {
-	return &AbsentError{fmt.Sprintf("the instances of the %s %q are not known: the condition Ready of that object says why", kind, name)}
+	return &AbsentError{fmt.Sprintf(
+		"the instances of the %s %q are not known: the condition Ready of that object says why", kind, name)}
 }
 
 // set returns the value of a whole set: a tuple of the instances with spec.count, or an object with spec.forEach. ok is
@@ -58,7 +60,8 @@ func (s *Scope) set(ctx context.Context, addr lang.Address) (v cty.Value, ok boo
 		case err != nil:
 			return cty.NilVal, false, err
 		case !ok && s.planned == nil:
-			return cty.NilVal, false, &AbsentError{fmt.Sprintf("%s has no values yet: apply a plan of it first", addr.Instance(key))}
+			return cty.NilVal, false, &AbsentError{fmt.Sprintf("%s has no values yet: apply a plan of it first",
+				addr.Instance(key))}
 		case !ok:
 			v = cty.DynamicVal
 			if block := s.Block(addr); block != nil {

@@ -34,8 +34,8 @@ func (a *Sources) Block(addr lang.Address) *schema.Block {
 
 // Sets finds ResourceSets, blocks of Modules, and Modules.
 type Sets interface {
-	// Set returns the ResourceSet whose template has the kind and the name of the reference, or the repeated block of a Module, or
-	// nil.
+	// Set returns the ResourceSet whose template has the kind and the name of the reference, or the repeated block of a
+	// Module, or nil.
 	Set(ctx context.Context, ref v1alpha1.ObjectReference) (*resourceset.Set, error)
 	// Module returns the Module with a name, or nil.
 	Module(ctx context.Context, namespace, name string) (*resourceset.Module, error)

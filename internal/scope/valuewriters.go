@@ -16,18 +16,20 @@ import (
 
 // This file finds who caused a value that expressions refer to.
 
-// WritersOf returns the users who caused the recorded value of an attribute: of a resource, a data source, or each instance of a
-// ResourceSet. It returns those of all attributes for an empty one. An attribute of a ConfigMap or Secret is a key, and the result
-// has those who wrote it. An ephemeral resource has no record, so the result has those who wrote its object, its ProviderConfig, and
-// what these refer to. What the users wrote is the attribute, or nothing.
+// WritersOf returns the users who caused the recorded value of an attribute: of a resource, a data source, or each
+// instance of a ResourceSet. It returns those of all attributes for an empty one. An attribute of a ConfigMap or Secret
+// is a key, and the result has those who wrote it. An ephemeral resource has no record, so the result has those who
+// wrote its object, its ProviderConfig, and what these refer to. What the users wrote is the attribute, or nothing.
 func (s *Scope) WritersOf(ctx context.Context, addr lang.Address, attribute string) ([]v1alpha1.Contributor, error) {
 	return s.writersAt(ctx, addr, attribute, maxEphemeralDepth)
 }
 
-// maxEphemeralDepth is the maximum number of ephemeral resources behind a value. The writers behind further ones are unknown.
+// maxEphemeralDepth is the maximum number of ephemeral resources behind a value. The writers behind further ones are
+// unknown.
 const maxEphemeralDepth = 8
 
-func (s *Scope) writersAt(ctx context.Context, addr lang.Address, attribute string, depth int) ([]v1alpha1.Contributor, error) {
+func (s *Scope) writersAt(ctx context.Context, addr lang.Address, attribute string,
+	depth int) ([]v1alpha1.Contributor, error) {
 	addr = s.relative(addr)
 	if addr.Stored() {
 		return s.writersOfKey(ctx, addr, attribute)
@@ -61,8 +63,8 @@ func (s *Scope) writersAt(ctx context.Context, addr lang.Address, attribute stri
 	return contributor.Merge(lists...), nil
 }
 
-// writersOfSet returns the users who wrote the keys of a ResourceSet: its spec, and the ConfigMap that it takes them from. For a block
-// of a Module, these are the Module and the ConfigMap with its files. No plan need have applied that.
+// writersOfSet returns the users who wrote the keys of a ResourceSet: its spec, and the ConfigMap that it takes them
+// from. For a block of a Module, these are the Module and the ConfigMap with its files. No plan need have applied that.
 func (s *Scope) writersOfSet(ctx context.Context, set *resourceset.Set) (lists [][]v1alpha1.Contributor, err error) {
 	kind := "ResourceSet"
 	if set.InModule() {
@@ -79,14 +81,16 @@ func (s *Scope) writersOfOwner(ctx context.Context, of store.Written) (lists [][
 	}
 	lists = append(lists, w.List)
 	if w.Files != "" {
-		list, err := s.writersOfKey(ctx, lang.Address{Type: lang.TypeConfigMap, Namespace: of.Namespace, Name: w.Files}, "")
+		list, err := s.writersOfKey(ctx, lang.Address{Type: lang.TypeConfigMap, Namespace: of.Namespace, Name: w.Files},
+			"")
 		if err != nil {
 			return nil, err
 		}
 		lists = append(lists, list)
 	}
 	if from := w.Keys; from != nil {
-		list, err := s.writersOfKey(ctx, lang.Address{Type: lang.TypeConfigMap, Namespace: of.Namespace, Name: from.Name}, from.Key)
+		list, err := s.writersOfKey(ctx,
+			lang.Address{Type: lang.TypeConfigMap, Namespace: of.Namespace, Name: from.Name}, from.Key)
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +110,8 @@ func (s *Scope) writersOfKey(ctx context.Context, addr lang.Address, key string)
 }
 
 // writersOf returns the users who caused the value of a resource. ok is false if it has none.
-func (s *Scope) writersOf(ctx context.Context, r *resource.Resource, attribute string, depth int) (list []v1alpha1.Contributor, ok bool, err error) {
+func (s *Scope) writersOf(ctx context.Context, r *resource.Resource, attribute string,
+	depth int) (list []v1alpha1.Contributor, ok bool, err error) {
 	if r.Mode == v1alpha1.ModeEphemeral {
 		list, err = s.ephemeralWriters(ctx, r, depth-1)
 		return list, true, err
@@ -135,7 +140,8 @@ func (s *Scope) ephemeralWriters(ctx context.Context, r *resource.Resource, dept
 	if cfg != nil {
 		refs, lists = append(slices.Clone(refs), catalog.References(cfg)...), append(lists, cfg.Status.Contributors)
 		for _, key := range cfg.Spec.SecretRefs {
-			list, err := s.writersOfKey(ctx, lang.Address{Type: lang.TypeSecret, Namespace: cfg.Namespace, Name: key.Name}, key.Key)
+			list, err := s.writersOfKey(ctx,
+				lang.Address{Type: lang.TypeSecret, Namespace: cfg.Namespace, Name: key.Name}, key.Key)
 			if err != nil {
 				return nil, err
 			}

@@ -94,7 +94,8 @@ func (g *governor) lower(now time.Time) {
 	g.throttled = now
 	limit := max(lowest, beta*g.ceiling)
 	g.rate.SetLimit(rate.Limit(limit))
-	g.logger.Info("the API of the provider throttles calls, so the server limits them until the API accepts more", "callsPerSecond", math.Round(limit*10)/10)
+	g.logger.Info("the API of the provider throttles calls, so the server limits them until the API accepts more",
+		"callsPerSecond", math.Round(limit*10)/10)
 }
 
 // raise raises the rate, to at most twice the measured rate of calls.

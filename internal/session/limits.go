@@ -20,8 +20,8 @@ import (
 type LimitMode int
 
 const (
-	// RateOnly waits only for the rate limits. A caller uses it if its resource already holds a slot, since waiting for a
-	// second one could block forever.
+	// RateOnly waits only for the rate limits. A caller uses it if its resource already holds a slot, since waiting for
+	// a second one could block forever.
 	RateOnly LimitMode = iota
 	// SlotAndRate waits for a concurrency slot and for the rate limits.
 	SlotAndRate
@@ -81,7 +81,8 @@ func (l *limits) rateOf(key string, perSecond int) *callRate {
 	name := fmt.Sprintf("%s rate %d", key, perSecond)
 	if l.rates[name] == nil {
 		l.rates[name] = &callRate{
-			limiter: rate.NewLimiter(rate.Limit(perSecond), perSecond), share: l.shareOf(name, int64(perSecond)*rateUnits),
+			limiter: rate.NewLimiter(rate.Limit(perSecond), perSecond),
+			share:   l.shareOf(name, int64(perSecond)*rateUnits),
 		}
 	}
 	return l.rates[name]

@@ -38,7 +38,8 @@ type Session struct {
 	Config *v1alpha1.ProviderConfig
 	// Known is false if the provider's configuration has values that the plan does not know yet.
 	Known bool
-	// Key identifies all arguments of the provider, also those that are unknown or ephemeral; see provider.Configuration.
+	// Key identifies all arguments of the provider, also those that are unknown or ephemeral; see
+	// provider.Configuration.
 	Key string
 	// Digest and SecretDigest are the digests of the provider's configuration; see provider.Configuration.
 	Digest       provider.Digest
@@ -87,7 +88,8 @@ const (
 const Attempts = 5
 
 // providerSource acquires a provider process with a configuration. The caller must call release.
-type providerSource func(ctx context.Context, e catalog.Entry, conf provider.Configuration) (p tfprotov6.ProviderServer, release func(), err error)
+type providerSource func(ctx context.Context, e catalog.Entry,
+	conf provider.Configuration) (p tfprotov6.ProviderServer, release func(), err error)
 
 // Pool acquires provider processes within the limits of their ProviderConfigs.
 type Pool struct {
@@ -106,14 +108,16 @@ func NewPool(c *catalog.Catalog, processes ledger.Processes, logger *slog.Logger
 	return &Pool{
 		limits:  newLimits(processes, logger),
 		working: map[types.UID]map[Stoppable]struct{}{},
-		Source: func(ctx context.Context, e catalog.Entry, conf provider.Configuration) (tfprotov6.ProviderServer, func(), error) {
+		Source: func(ctx context.Context, e catalog.Entry,
+			conf provider.Configuration) (tfprotov6.ProviderServer, func(), error) {
 			p, err := c.Acquire(ctx, e, conf)
 			if err != nil {
 				return nil, nil, err
 			}
 			return p, p.Release, nil
 		},
-		Unconfigured: func(ctx context.Context, e catalog.Entry, _ provider.Configuration) (tfprotov6.ProviderServer, func(), error) {
+		Unconfigured: func(ctx context.Context, e catalog.Entry,
+			_ provider.Configuration) (tfprotov6.ProviderServer, func(), error) {
 			p, err := c.Unconfigured(ctx, e)
 			if err != nil {
 				return nil, nil, err
@@ -125,14 +129,16 @@ func NewPool(c *catalog.Catalog, processes ledger.Processes, logger *slog.Logger
 
 // Wait waits for the limits of the ProviderConfig that key identifies. batched is true for a type whose calls the
 // provider takes in batches. The caller must call the admission's Release after its provider call.
-func (p *Pool) Wait(ctx context.Context, key string, spec *v1alpha1.Limits, batched bool, mode LimitMode) (*Admission, error) {
+func (p *Pool) Wait(ctx context.Context, key string, spec *v1alpha1.Limits, batched bool,
+	mode LimitMode) (*Admission, error) {
 	defer fair.Pause(ctx)()
 	return p.limits.bucket(key, spec).admit(ctx, batched, mode)
 }
 
-// Start acquires a configured process for a plan, after Wait admitted its call. plan is nil for a query. The caller must
-// call the returned release function.
-func (p *Pool) Start(ctx context.Context, e catalog.Entry, conf provider.Configuration, plan *v1alpha1.Plan, admitted *Admission) (tfprotov6.ProviderServer, func(), error) {
+// Start acquires a configured process for a plan, after Wait admitted its call. plan is nil for a query. The caller
+// must call the returned release function.
+func (p *Pool) Start(ctx context.Context, e catalog.Entry, conf provider.Configuration, plan *v1alpha1.Plan,
+	admitted *Admission) (tfprotov6.ProviderServer, func(), error) {
 	defer fair.Pause(ctx)()
 	server, release, err := p.Source(ctx, e, conf)
 	if o, ok := server.(observable); ok && err == nil {

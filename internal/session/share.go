@@ -20,15 +20,15 @@ const shareTimeout = 10 * time.Second
 
 // consumer uses the part of this process in a limit.
 type consumer interface {
-	// settle lets the consumer use held units, and takes back those beyond fair that it does not use. It returns what it
-	// keeps and what it needs.
+	// settle lets the consumer use held units, and takes back those beyond fair that it does not use. It returns what
+	// it keeps and what it needs.
 	settle(held, fair int64) (kept, needed int64)
 	// rest ends the use of the limit. It returns false if a call waits.
 	rest() bool
 }
 
-// share asks for the part of this process in a limit that all processes share. A process has a part only while its calls
-// need one, so that those of other processes may use the whole limit.
+// share asks for the part of this process in a limit that all processes share. A process has a part only while its
+// calls need one, so that those of other processes may use the whole limit.
 type share struct {
 	processes ledger.Processes
 	logger    *slog.Logger
@@ -77,8 +77,8 @@ func (s *share) ask(own ledger.Share) (ledger.Share, error) {
 	return s.processes.Share(ctx, s.limit, s.total, own)
 }
 
-// pause waits for the next request. A change of the need matters at once only if this process has all that it asked for,
-// or holds more than its fair part.
+// pause waits for the next request. A change of the need matters at once only if this process has all that it asked
+// for, or holds more than its fair part.
 func (s *share) pause(part ledger.Share, needed int64) {
 	every, changed := shareEvery, s.changed
 	if needed > part.Held {

@@ -10,8 +10,8 @@ import (
 // slots. So planning continues during a long apply.
 const othersEvery = 4
 
-// slots limits the number of concurrent calls. A free slot goes to the apply that waits longest, and each fourth one to the
-// longest waiting other call.
+// slots limits the number of concurrent calls. A free slot goes to the apply that waits longest, and each fourth one to
+// the longest waiting other call.
 type slots struct {
 	max int
 	// share is nil if this process alone has the slots.
@@ -19,8 +19,8 @@ type slots struct {
 
 	mu   sync.Mutex
 	free int
-	// asking is true while the share runs. granted is the number of slots that this process may use, and fair the number
-	// that it should use at most.
+	// asking is true while the share runs. granted is the number of slots that this process may use, and fair the
+	// number that it should use at most.
 	asking        bool
 	granted, fair int
 	// applies and others hold a chan struct{} for each waiting call. It is closed when the call gets its slot.

@@ -39,7 +39,8 @@ type Right struct {
 
 // UseOf returns the right to use a ProviderConfig. An empty name means all ProviderConfigs of the namespace.
 func UseOf(namespace, name string) Right {
-	return Right{Verb: VerbUse, Namespace: namespace, Group: v1alpha1.GroupName, Resource: "providerconfigs", Name: name}
+	return Right{Verb: VerbUse, Namespace: namespace, Group: v1alpha1.GroupName, Resource: "providerconfigs",
+		Name: name}
 }
 
 // WriteOf returns the rights to write the ConfigMap or Secret of a name; nil for an empty name.
@@ -47,7 +48,8 @@ func WriteOf(namespace, resource, name string) []Right {
 	if name == "" {
 		return nil
 	}
-	return []Right{{Verb: VerbCreate, Namespace: namespace, Resource: resource}, {Verb: VerbUpdate, Namespace: namespace, Resource: resource, Name: name}}
+	return []Right{{Verb: VerbCreate, Namespace: namespace, Resource: resource},
+		{Verb: VerbUpdate, Namespace: namespace, Resource: resource, Name: name}}
 }
 
 // StartsWorkflows returns the right to start workflows on a task queue, in the Temporal namespace of a namespace.
@@ -208,7 +210,8 @@ func ListRights(rights []Right) string {
 	if len(texts) == 0 {
 		return strings.Join(unnamed, ", ")
 	}
-	return strings.Join(append([]string{fmt.Sprintf("%s in the namespace %q", strings.Join(texts, ", "), namespace)}, unnamed...), ", ")
+	return strings.Join(append([]string{fmt.Sprintf("%s in the namespace %q", strings.Join(texts, ", "), namespace)},
+		unnamed...), ", ")
 }
 
 // RightsOfNotification returns the rights that the author of a Notification needs: the server reads Secrets, plans and

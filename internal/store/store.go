@@ -47,19 +47,22 @@ type Objects interface {
 	// Plural returns the plural of the reference's kind for RBAC, such as "sim-networks".
 	Plural(ref v1alpha1.ObjectReference) (string, error)
 	// UpdateStatus replaces the status of an object by the result of change. It retries after a conflict and skips the
-	// write if the status is unchanged. It returns ErrGone as Get does. known is the object as the caller read it last, without a
-	// change, so that UpdateStatus reads it only if another writer has changed it; nil makes it read the object.
-	UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, known *unstructured.Unstructured, change func(*unstructured.Unstructured) map[string]any) error
-	// NewInstanceStatus returns the status of an instance of a ResourceSet after change, for a caller that writes it to the ledger
-	// together with other rows. known is the instance as Get returned it. The result is nil if the caller must call UpdateStatus
-	// instead: known is no instance, is outdated, or has that status.
-	NewInstanceStatus(ctx context.Context, known *unstructured.Unstructured, change func(*unstructured.Unstructured) map[string]any) (*InstanceStatus, error)
+	// write if the status is unchanged. It returns ErrGone as Get does. known is the object as the caller read it last,
+	// without a change, so that UpdateStatus reads it only if another writer has changed it; nil makes it read the
+	// object.
+	UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, known *unstructured.Unstructured,
+		change func(*unstructured.Unstructured) map[string]any) error
+	// NewInstanceStatus returns the status of an instance of a ResourceSet after change, for a caller that writes it to
+	// the ledger together with other rows. known is the instance as Get returned it. The result is nil if the caller
+	// must call UpdateStatus instead: known is no instance, is outdated, or has that status.
+	NewInstanceStatus(ctx context.Context, known *unstructured.Unstructured,
+		change func(*unstructured.Unstructured) map[string]any) (*InstanceStatus, error)
 	// AddFinalizer adds the finalizer hykube.io/state to an object, so that it outlives its infrastructure. It returns
-	// ErrGone as Get does, and if the object was changed or marked for deletion since it was read. It returns the object as
-	// it is now.
+	// ErrGone as Get does, and if the object was changed or marked for deletion since it was read. It returns the
+	// object as it is now.
 	AddFinalizer(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error)
-	// RemoveFinalizer removes the finalizer. It succeeds if the object no longer exists. A ResourceSet keeps it until no
-	// instance has a record.
+	// RemoveFinalizer removes the finalizer. It succeeds if the object no longer exists. A ResourceSet keeps it until
+	// no instance has a record.
 	RemoveFinalizer(ctx context.Context, ref v1alpha1.ObjectReference) error
 }
 
@@ -124,7 +127,8 @@ type Writers struct {
 	Keys *v1alpha1.ForEachConfigMap
 	// Files is the name of the ConfigMap with the files of a Module; empty for other objects.
 	Files string
-	// Parts has the users who last wrote each part of the spec of a Module; nil for other objects. An apply does not end them.
+	// Parts has the users who last wrote each part of the spec of a Module; nil for other objects. An apply does not
+	// end them.
 	Parts []v1alpha1.Contributor
 }
 
@@ -165,8 +169,8 @@ type Access interface {
 
 // Users knows what users are now.
 type Users interface {
-	// Current returns a user whom a plan or a policy names with the groups that he has now. It returns false, and a user
-	// without groups, if the server knows that the user is gone.
+	// Current returns a user whom a plan or a policy names with the groups that he has now. It returns false, and a
+	// user without groups, if the server knows that the user is gone.
 	Current(who v1alpha1.Identity) (v1alpha1.Identity, bool)
 }
 

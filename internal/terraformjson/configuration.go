@@ -48,7 +48,8 @@ type configResource struct {
 
 // configure adds the resource of a change, and its provider, to the configuration.
 func (t *Plan) configure(c *v1alpha1.PlanChange) {
-	if c.Deposed != "" || c.Action == v1alpha1.ActionForget || slices.Contains(withoutConfiguration, tfjson.ActionReason(c.ActionReason)) {
+	if c.Deposed != "" || c.Action == v1alpha1.ActionForget ||
+		slices.Contains(withoutConfiguration, tfjson.ActionReason(c.ActionReason)) {
 		return
 	}
 	address := c.Address
@@ -79,7 +80,8 @@ func (t *Plan) configure(c *v1alpha1.PlanChange) {
 
 // withoutConfiguration are the reasons of deletes of resources that are no longer in the configuration.
 var withoutConfiguration = []tfjson.ActionReason{
-	tfjson.ActionReasonDeleteBecauseNoResourceConfig, tfjson.ActionReasonDeleteBecauseCountIndex, tfjson.ActionReasonDeleteBecauseEachKey,
+	tfjson.ActionReasonDeleteBecauseNoResourceConfig, tfjson.ActionReasonDeleteBecauseCountIndex,
+	tfjson.ActionReasonDeleteBecauseEachKey,
 	tfjson.ActionReasonDeleteBecauseWrongRepetition, tfjson.ActionReasonDeleteBecauseNoModule,
 }
 

@@ -60,7 +60,8 @@ func (t *Plan) readProvider(ctx context.Context, p *configProvider, provider, co
 	p.Expressions = argumentExpressions(args)
 	for _, ref := range cfg.SecretRefs {
 		if !strings.Contains(ref.Argument, ".") { // Terraform shows a nested argument as part of its parent
-			p.Expressions[ref.Argument] = map[string]any{"references": []string{"secret." + ref.Name + "." + ref.Key, "secret." + ref.Name}}
+			p.Expressions[ref.Argument] = map[string]any{"references": []string{"secret." + ref.Name + "." + ref.Key,
+				"secret." + ref.Name}}
 		}
 	}
 }
@@ -73,7 +74,8 @@ var confidential = regexp.MustCompile(`(?i)password|passphrase|secret|token|cred
 func argumentExpressions(args map[string]any) map[string]any {
 	out := map[string]any{}
 	for name, v := range args {
-		if list, ok := v.([]any); ok && len(list) > 0 && !slices.ContainsFunc(list, func(e any) bool { _, ok := e.(map[string]any); return !ok }) {
+		if list, ok := v.([]any); ok && len(list) > 0 && !slices.ContainsFunc(list,
+			func(e any) bool { _, ok := e.(map[string]any); return !ok }) {
 			blocks := make([]any, len(list))
 			for i, e := range list {
 				blocks[i] = argumentExpressions(e.(map[string]any))

@@ -51,7 +51,8 @@ type Source interface {
 	// Schemas returns the schemas of a provider's kinds.
 	Schemas(ctx context.Context, provider string) map[string]*openapi.Schema
 	// Provider returns the specs of a Provider and of a ProviderConfig in a namespace.
-	Provider(ctx context.Context, provider, namespace, config string) (v1alpha1.ProviderSpec, v1alpha1.ProviderConfigSpec)
+	Provider(ctx context.Context, provider, namespace,
+		config string) (v1alpha1.ProviderSpec, v1alpha1.ProviderConfigSpec)
 }
 
 // Plan collects the content of a plan for Terraform's JSON format.
@@ -150,7 +151,8 @@ func (t *Plan) Add(c *v1alpha1.PlanChange) {
 		// Terraform removes such a record without a change, and reports it as drift.
 		t.effects = true
 		if !t.plan.Spec.Destroy {
-			t.drift = append(t.drift, driftChange(c, cmp.Or(c.Recorded, c.Before), cmp.Or(c.RecordedSensitive, c.BeforeSensitive), nil, nil))
+			t.drift = append(t.drift, driftChange(c, cmp.Or(c.Recorded, c.Before),
+				cmp.Or(c.RecordedSensitive, c.BeforeSensitive), nil, nil))
 		}
 		return
 	}
@@ -179,7 +181,8 @@ func (t *Plan) Add(c *v1alpha1.PlanChange) {
 func invocation(c *v1alpha1.PlanChange) *tfjson.ActionInvocation {
 	return &tfjson.ActionInvocation{
 		Address: c.Address, Type: c.Type, Name: c.Object.Name, ProviderName: c.Provider,
-		ConfigValues: rawOr(c.After, "null"), ConfigSensitive: rawOr(c.AfterSensitive, "{}"), ConfigUnknown: rawOr(c.AfterUnknown, "{}"),
+		ConfigValues: rawOr(c.After, "null"), ConfigSensitive: rawOr(c.AfterSensitive, "{}"),
+		ConfigUnknown:       rawOr(c.AfterUnknown, "{}"),
 		InvokeActionTrigger: &tfjson.InvokeActionTrigger{},
 	}
 }
@@ -195,7 +198,8 @@ func (t *Plan) document() planJSON {
 			ResourceDrift:     sortChanges(t.drift),
 			ResourceChanges:   sortChanges(t.changes),
 			ActionInvocations: t.invocations,
-			Complete:          new(!t.failed && !t.unfinished && len(p.Spec.Targets)+len(p.Spec.Exclude) == 0 && p.Spec.Selector == nil),
+			Complete: new(!t.failed && !t.unfinished && len(p.Spec.Targets)+
+				len(p.Spec.Exclude) == 0 && p.Spec.Selector == nil),
 		},
 		Config:    t.config,
 		Applyable: !t.failed && !blocked && t.effects,
@@ -204,7 +208,8 @@ func (t *Plan) document() planJSON {
 	sortResources(t.planned)
 	if len(t.prior.Resources) > 0 {
 		sortResources(t.prior)
-		out.PriorState = &tfjson.State{FormatVersion: stateFormat, TerraformVersion: terraformVersion, Values: &tfjson.StateValues{RootModule: t.prior}}
+		out.PriorState = &tfjson.State{FormatVersion: stateFormat, TerraformVersion: terraformVersion,
+			Values: &tfjson.StateValues{RootModule: t.prior}}
 	}
 	if at := cmp.Or(p.Status.PlannedAt, p.Status.FinishedAt); at != nil {
 		out.Timestamp = at.UTC().Format(time.RFC3339)
@@ -216,7 +221,9 @@ func (t *Plan) document() planJSON {
 // before deposed ones.
 func sortChanges(changes []*tfjson.ResourceChange) []*tfjson.ResourceChange {
 	slices.SortStableFunc(changes, func(a, b *tfjson.ResourceChange) int {
-		return cmp.Or(strings.Compare(string(a.Mode), string(b.Mode)), strings.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name), v1alpha1.CompareNames(a.Address, b.Address), strings.Compare(a.DeposedKey, b.DeposedKey))
+		return cmp.Or(strings.Compare(string(a.Mode), string(b.Mode)), strings.Compare(a.Type, b.Type),
+			strings.Compare(a.Name, b.Name), v1alpha1.CompareNames(a.Address, b.Address),
+			strings.Compare(a.DeposedKey, b.DeposedKey))
 	})
 	return changes
 }
@@ -258,12 +265,16 @@ func (t *Plan) addPrior(c *v1alpha1.PlanChange, values, marks *runtime.RawExtens
 }
 
 // driftChange returns the change from the recorded to the actual values.
-func driftChange(c *v1alpha1.PlanChange, recorded, recordedMarks, found, foundMarks *runtime.RawExtension) *tfjson.ResourceChange {
+func driftChange(c *v1alpha1.PlanChange, recorded, recordedMarks, found,
+	foundMarks *runtime.RawExtension) *tfjson.ResourceChange {
 	d := &tfjson.ResourceChange{
-		Address: c.Address, ModuleAddress: moduleOf(c), PreviousAddress: previous(c), Mode: tfMode(c), Type: c.Type, Name: nameOf(c), Index: indexOf(c), ProviderName: c.Provider, DeposedKey: c.Deposed,
+		Address: c.Address, ModuleAddress: moduleOf(c), PreviousAddress: previous(c), Mode: tfMode(c), Type: c.Type,
+		Name: nameOf(c), Index: indexOf(c), ProviderName: c.Provider, DeposedKey: c.Deposed,
 		Change: &tfjson.Change{
-			Actions: tfjson.Actions{tfjson.ActionUpdate}, Before: rawOr(recorded, "null"), BeforeSensitive: rawOr(recordedMarks, "false"),
-			After: rawOr(found, "null"), AfterSensitive: rawOr(foundMarks, "false"), AfterUnknown: json.RawMessage("{}"),
+			Actions: tfjson.Actions{tfjson.ActionUpdate}, Before: rawOr(recorded, "null"),
+			BeforeSensitive: rawOr(recordedMarks, "false"),
+			After:           rawOr(found, "null"), AfterSensitive: rawOr(foundMarks, "false"),
+			AfterUnknown: json.RawMessage("{}"),
 		},
 	}
 	if isNull(found) {
@@ -288,7 +299,8 @@ func (t *Plan) change(c *v1alpha1.PlanChange) *tfjson.ResourceChange {
 		}
 	}
 	if c.Action == v1alpha1.ActionForget || c.Action == v1alpha1.ActionDelete {
-		change.After, change.AfterUnknown, change.AfterSensitive = json.RawMessage("null"), json.RawMessage("{}"), json.RawMessage("false")
+		change.After, change.AfterUnknown, change.AfterSensitive = json.RawMessage("null"), json.RawMessage("{}"),
+			json.RawMessage("false")
 	}
 	if i := c.Importing; i != nil {
 		change.Importing = &tfjson.Importing{ID: i.ID}
@@ -297,7 +309,8 @@ func (t *Plan) change(c *v1alpha1.PlanChange) *tfjson.ResourceChange {
 		}
 	}
 	return &tfjson.ResourceChange{
-		Address: c.Address, ModuleAddress: moduleOf(c), PreviousAddress: previous(c), Mode: tfMode(c), Type: c.Type, Name: nameOf(c), Index: indexOf(c),
+		Address: c.Address, ModuleAddress: moduleOf(c), PreviousAddress: previous(c), Mode: tfMode(c), Type: c.Type,
+		Name: nameOf(c), Index: indexOf(c),
 		ProviderName: c.Provider, DeposedKey: c.Deposed, Change: change, ActionReason: t.actionReason(c),
 	}
 }
@@ -332,7 +345,8 @@ func actions(c *v1alpha1.PlanChange) tfjson.Actions {
 func (t *Plan) actionReason(c *v1alpha1.PlanChange) tfjson.ActionReason {
 	ends := c.Deposed == "" && (c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionForget)
 	switch {
-	case c.ActionReason == "delete_because_requested", ends && t.plan.Spec.Destroy, c.Action == v1alpha1.ActionForget && !ends:
+	case c.ActionReason == "delete_because_requested", ends && t.plan.Spec.Destroy,
+		c.Action == v1alpha1.ActionForget && !ends:
 		return tfjson.ActionReasonNone
 	case ends && (c.ActionReason == "" || c.Action == v1alpha1.ActionForget):
 		return tfjson.ActionReasonDeleteBecauseNoResourceConfig
@@ -380,7 +394,8 @@ func tfMode(c *v1alpha1.PlanChange) tfjson.ResourceMode {
 }
 
 func stateResource(c *v1alpha1.PlanChange, values, marks *runtime.RawExtension) *tfjson.StateResource {
-	r := &tfjson.StateResource{Address: c.Address, Mode: tfMode(c), Type: c.Type, Name: nameOf(c), Index: indexOf(c), ProviderName: c.Provider, SensitiveValues: rawOr(marks, "{}")}
+	r := &tfjson.StateResource{Address: c.Address, Mode: tfMode(c), Type: c.Type, Name: nameOf(c), Index: indexOf(c),
+		ProviderName: c.Provider, SensitiveValues: rawOr(marks, "{}")}
 	if isNull(values) {
 		r.SensitiveValues = json.RawMessage("false")
 		return r

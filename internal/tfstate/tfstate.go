@@ -56,7 +56,8 @@ type Resource struct {
 	Mode   string `json:"mode"`
 	Type   string `json:"type"`
 	Name   string `json:"name"`
-	// Provider is the address of the provider configuration, such as `provider["registry.terraform.io/hashicorp/random"].west`.
+	// Provider is the address of the provider configuration, such as
+	// `provider["registry.terraform.io/hashicorp/random"].west`.
 	Provider  string     `json:"provider"`
 	Instances []Instance `json:"instances"`
 }
@@ -127,7 +128,8 @@ func Parse(r io.Reader) (*File, error) {
 		return nil, err
 	}
 	if len(raw) > MaxBytes {
-		return nil, fmt.Errorf("the state has more than %d MiB: push a part of it at a time, with --target", MaxBytes>>20)
+		return nil, fmt.Errorf("the state has more than %d MiB: push a part of it at a time, with --target",
+			MaxBytes>>20)
 	}
 	if err := recognize(raw); err != nil {
 		return nil, err
@@ -191,7 +193,8 @@ func (f *File) check() error {
 		r := &f.Resources[i]
 		switch {
 		case r.Mode != ModeManaged && r.Mode != ModeData:
-			return fmt.Errorf("resource %d of the state has the mode %.40q, which is neither managed nor data", i, r.Mode)
+			return fmt.Errorf("resource %d of the state has the mode %.40q, which is neither managed nor data", i,
+				r.Mode)
 		case r.Type == "" || r.Name == "":
 			return fmt.Errorf("resource %d of the state has no type or no name", i)
 		}
@@ -233,7 +236,8 @@ var providerAddress = regexp.MustCompile(`^(?:module\..+\.)?provider\["([^"\[\]]
 func ParseProvider(text string) (ProviderAddress, error) {
 	m := providerAddress.FindStringSubmatch(text)
 	if m == nil {
-		return ProviderAddress{}, fmt.Errorf("%.120q is not the address of a provider, such as provider[\"registry.terraform.io/hashicorp/random\"]: run terraform apply once with Terraform 0.13 or newer", text)
+		return ProviderAddress{}, fmt.Errorf(
+			"%.120q is not the address of a provider, such as provider[\"registry.terraform.io/hashicorp/random\"]: run terraform apply once with Terraform 0.13 or newer", text)
 	}
 	return ProviderAddress{m[1], m[2]}, nil
 }
@@ -278,8 +282,8 @@ func endOfKey(address string, at int) int {
 	return -1
 }
 
-// SplitAddress splits the address of a managed resource, or of an instance of one, into the module, the type, the name and the
-// key with its brackets, which is empty without one. ok is false for another text.
+// SplitAddress splits the address of a managed resource, or of an instance of one, into the module, the type, the name
+// and the key with its brackets, which is empty without one. ok is false for another text.
 func SplitAddress(address string) (module, typ, name, key string, ok bool) {
 	rest := address
 	if open := lastKey(rest); open > 0 {

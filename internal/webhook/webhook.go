@@ -85,7 +85,8 @@ func (e *Error) Error() string {
 	case Redirected:
 		return fmt.Sprintf("the receiver answered with a redirect (HTTP %d), which the server does not follow: write the address of its target", e.Code)
 	case Rejected:
-		return fmt.Sprintf("the receiver rejected the message (HTTP %d): check the address, the headers and the format", e.Code)
+		return fmt.Sprintf("the receiver rejected the message (HTTP %d): check the address, the headers and the format",
+			e.Code)
 	case Failed:
 		return fmt.Sprintf("the receiver answered with HTTP %d", e.Code)
 	case TimedOut:
@@ -104,8 +105,8 @@ func (e *Error) Permanent() bool {
 	return e.Kind == Refused || e.Kind == Redirected || e.Kind == Rejected
 }
 
-// Send sends a request and returns the status of the response. It returns an *Error for every status but 200 to 299, and
-// if there is no response.
+// Send sends a request and returns the status of the response. It returns an *Error for every status but 200 to 299,
+// and if there is no response.
 func (c *Client) Send(ctx context.Context, r Request) (code int, err error) {
 	if err := CheckURL(r.URL); err != nil {
 		return 0, &Error{Kind: Refused, Why: "the address of the receiver is not valid: " + err.Error()}
@@ -123,7 +124,8 @@ func (c *Client) Send(ctx context.Context, r Request) (code int, err error) {
 	for name, values := range r.Header {
 		for _, v := range values {
 			if CheckHeaderName(name) != nil && !ownHeader(name) || !httpguts.ValidHeaderFieldValue(v) {
-				return 0, &Error{Kind: Refused, Why: "a header is not valid: check its name, and that the value in the Secret is one line"}
+				return 0, &Error{Kind: Refused,
+					Why: "a header is not valid: check its name, and that the value in the Secret is one line"}
 			}
 		}
 	}
@@ -132,7 +134,8 @@ func (c *Client) Send(ctx context.Context, r Request) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	client := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := http.Client{Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req)
 	if err != nil {
 		return 0, classify(ctx, err)
@@ -177,8 +180,10 @@ func (c *Client) control(_, address string, _ syscall.RawConn) error {
 
 // special lists the networks that are not public, in addition to those that netip knows. The first two of IPv6 have the
 // addresses of IPv4 in old forms.
-var special = parse("0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
-	"::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10")
+var special = parse("0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15",
+	"198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
+	"::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16",
+	"3fff::/20", "5f00::/16", "fec0::/10")
 
 func parse(networks ...string) (out []netip.Prefix) {
 	for _, n := range networks {
@@ -256,7 +261,8 @@ func CheckURL(address string) error {
 }
 
 // reserved lists headers that users must not set: the server, or the HTTP client, sets them.
-var reserved = []string{"host", "content-length", "content-type", "transfer-encoding", "connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade",
+var reserved = []string{"host", "content-length", "content-type", "transfer-encoding", "connection", "keep-alive",
+	"proxy-connection", "te", "trailer", "upgrade",
 	"expect", "user-agent", "accept-encoding"}
 
 // CheckHeaderName returns an error for the name of a header that users must not set.

@@ -10,19 +10,20 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// newLoggers returns the functions that add the loggers of tf6server to a context, for each method that may be batched. tf6server
-// makes them for each call. That takes longer than many a call, so all calls of a batch have those of its first one, and with them
-// its request ID.
+// newLoggers returns the functions that add the loggers of tf6server to a context, for each method that may be batched.
+// tf6server makes them for each call. That takes longer than many a call, so all calls of a batch have those of its
+// first one, and with them its request ID.
 func newLoggers(address string) map[Method]func(ctx context.Context, request []byte) context.Context {
 	server := tf6server.New(address, contextKeeper{})
 	return map[Method]func(context.Context, []byte) context.Context{
-		Validate: loggersOf(server.ValidateResourceConfig), Read: loggersOf(server.ReadResource), Plan: loggersOf(server.PlanResourceChange),
+		Validate: loggersOf(server.ValidateResourceConfig), Read: loggersOf(server.ReadResource),
+		Plan:  loggersOf(server.PlanResourceChange),
 		Apply: loggersOf(server.ApplyResourceChange),
 	}
 }
 
-// loggersOf returns the function for a method of a tf6server with a contextKeeper. Its messages belong to an internal package of
-// terraform-plugin-go, so they have no names here.
+// loggersOf returns the function for a method of a tf6server with a contextKeeper. Its messages belong to an internal
+// package of terraform-plugin-go, so they have no names here.
 func loggersOf[M, Resp any, PM interface {
 	*M
 	proto.Message
@@ -50,24 +51,28 @@ func keep[Resp any](ctx context.Context) (*Resp, error) {
 	return new(Resp), nil
 }
 
-func (contextKeeper) ValidateResourceConfig(ctx context.Context, _ *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
+func (contextKeeper) ValidateResourceConfig(ctx context.Context,
+	_ *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
 	return keep[tfprotov6.ValidateResourceConfigResponse](ctx)
 }
 
-func (contextKeeper) ReadResource(ctx context.Context, _ *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
+func (contextKeeper) ReadResource(ctx context.Context,
+	_ *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
 	return keep[tfprotov6.ReadResourceResponse](ctx)
 }
 
-func (contextKeeper) PlanResourceChange(ctx context.Context, _ *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
+func (contextKeeper) PlanResourceChange(ctx context.Context,
+	_ *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
 	return keep[tfprotov6.PlanResourceChangeResponse](ctx)
 }
 
-func (contextKeeper) ApplyResourceChange(ctx context.Context, _ *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
+func (contextKeeper) ApplyResourceChange(ctx context.Context,
+	_ *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
 	return keep[tfprotov6.ApplyResourceChangeResponse](ctx)
 }
 
-// callContext is the context of a call. After the call it is a context that has ended and refers to nothing of the call or its
-// batch: the server of terraform-plugin-framework keeps each context that it gets until StopProvider.
+// callContext is the context of a call. After the call it is a context that has ended and refers to nothing of the call
+// or its batch: the server of terraform-plugin-framework keeps each context that it gets until StopProvider.
 type callContext struct {
 	current atomic.Pointer[context.Context]
 }

@@ -16,8 +16,8 @@ import (
 	pb "github.com/hykube/hykube/sdk/batch/tfplugin6"
 )
 
-// encodedCall makes a call of a provider. It takes and returns encoded messages. Its errors are those that a gRPC server
-// returns.
+// encodedCall makes a call of a provider. It takes and returns encoded messages. Its errors are those that a gRPC
+// server returns.
 type encodedCall func(ctx context.Context, request []byte) (response []byte, err error)
 
 // callsOf returns the calls of a provider that validate, read, plan and apply a resource. They answer as those of
@@ -35,7 +35,8 @@ func callsOf(p tfprotov6.ProviderServer) map[Method]encodedCall {
 func callOf[Req, Resp, M any, PM interface {
 	*M
 	proto.Message
-}](method func(context.Context, *Req) (*Resp, error), request func(PM) *Req, response func(*Req, *Resp) proto.Message) encodedCall {
+}](method func(context.Context, *Req) (*Resp, error), request func(PM) *Req,
+	response func(*Req, *Resp) proto.Message) encodedCall {
 	return func(ctx context.Context, encoded []byte) ([]byte, error) {
 		message := PM(new(M))
 		if err := proto.Unmarshal(encoded, message); err != nil {
@@ -60,18 +61,21 @@ func callOf[Req, Resp, M any, PM interface {
 func validateRequest(m *pb.ValidateResourceConfig_Request) *tfprotov6.ValidateResourceConfigRequest {
 	req := &tfprotov6.ValidateResourceConfigRequest{TypeName: m.TypeName, Config: pb.FromValue(m.Config)}
 	if c := m.ClientCapabilities; c != nil {
-		req.ClientCapabilities = &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: c.WriteOnlyAttributesAllowed}
+		req.ClientCapabilities = &tfprotov6.
+			ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: c.WriteOnlyAttributesAllowed}
 	}
 	return req
 }
 
-func validateResponse(_ *tfprotov6.ValidateResourceConfigRequest, resp *tfprotov6.ValidateResourceConfigResponse) proto.Message {
+func validateResponse(_ *tfprotov6.ValidateResourceConfigRequest,
+	resp *tfprotov6.ValidateResourceConfigResponse) proto.Message {
 	return &pb.ValidateResourceConfig_Response{Diagnostics: toDiagnostics(resp.Diagnostics)}
 }
 
 func readRequest(m *pb.ReadResource_Request) *tfprotov6.ReadResourceRequest {
 	req := &tfprotov6.ReadResourceRequest{
-		TypeName: m.TypeName, CurrentState: pb.FromValue(m.CurrentState), Private: m.Private, ProviderMeta: pb.FromValue(m.ProviderMeta),
+		TypeName: m.TypeName, CurrentState: pb.FromValue(m.CurrentState), Private: m.Private,
+		ProviderMeta:    pb.FromValue(m.ProviderMeta),
 		CurrentIdentity: pb.FromIdentity(m.CurrentIdentity),
 	}
 	if c := m.ClientCapabilities; c != nil {
@@ -83,15 +87,18 @@ func readRequest(m *pb.ReadResource_Request) *tfprotov6.ReadResourceRequest {
 func readResponse(req *tfprotov6.ReadResourceRequest, resp *tfprotov6.ReadResourceResponse) proto.Message {
 	allowed := req.ClientCapabilities != nil && req.ClientCapabilities.DeferralAllowed
 	return &pb.ReadResource_Response{
-		NewState: pb.ToValue(resp.NewState), Diagnostics: toDiagnostics(checkDeferral(resp.Diagnostics, resp.Deferred, allowed)), Private: resp.Private,
+		NewState:    pb.ToValue(resp.NewState),
+		Diagnostics: toDiagnostics(checkDeferral(resp.Diagnostics, resp.Deferred, allowed)), Private: resp.Private,
 		Deferred: toDeferred(resp.Deferred), NewIdentity: pb.ToIdentity(resp.NewIdentity),
 	}
 }
 
 func planRequest(m *pb.PlanResourceChange_Request) *tfprotov6.PlanResourceChangeRequest {
 	req := &tfprotov6.PlanResourceChangeRequest{
-		TypeName: m.TypeName, PriorState: pb.FromValue(m.PriorState), ProposedNewState: pb.FromValue(m.ProposedNewState), Config: pb.FromValue(m.Config),
-		PriorPrivate: m.PriorPrivate, ProviderMeta: pb.FromValue(m.ProviderMeta), PriorIdentity: pb.FromIdentity(m.PriorIdentity),
+		TypeName: m.TypeName, PriorState: pb.FromValue(m.PriorState),
+		ProposedNewState: pb.FromValue(m.ProposedNewState), Config: pb.FromValue(m.Config),
+		PriorPrivate: m.PriorPrivate, ProviderMeta: pb.FromValue(m.ProviderMeta),
+		PriorIdentity: pb.FromIdentity(m.PriorIdentity),
 	}
 	if c := m.ClientCapabilities; c != nil {
 		req.ClientCapabilities = &tfprotov6.PlanResourceChangeClientCapabilities{DeferralAllowed: c.DeferralAllowed}
@@ -107,15 +114,18 @@ func planResponse(req *tfprotov6.PlanResourceChangeRequest, resp *tfprotov6.Plan
 	}
 	return &pb.PlanResourceChange_Response{
 		PlannedState: pb.ToValue(resp.PlannedState), RequiresReplace: replaces, PlannedPrivate: resp.PlannedPrivate,
-		Diagnostics: toDiagnostics(checkDeferral(resp.Diagnostics, resp.Deferred, allowed)), LegacyTypeSystem: resp.UnsafeToUseLegacyTypeSystem, Deferred: toDeferred(resp.Deferred),
+		Diagnostics:      toDiagnostics(checkDeferral(resp.Diagnostics, resp.Deferred, allowed)),
+		LegacyTypeSystem: resp.UnsafeToUseLegacyTypeSystem, Deferred: toDeferred(resp.Deferred),
 		PlannedIdentity: pb.ToIdentity(resp.PlannedIdentity),
 	}
 }
 
 func applyRequest(m *pb.ApplyResourceChange_Request) *tfprotov6.ApplyResourceChangeRequest {
 	return &tfprotov6.ApplyResourceChangeRequest{
-		TypeName: m.TypeName, PriorState: pb.FromValue(m.PriorState), PlannedState: pb.FromValue(m.PlannedState), Config: pb.FromValue(m.Config),
-		PlannedPrivate: m.PlannedPrivate, ProviderMeta: pb.FromValue(m.ProviderMeta), PlannedIdentity: pb.FromIdentity(m.PlannedIdentity),
+		TypeName: m.TypeName, PriorState: pb.FromValue(m.PriorState), PlannedState: pb.FromValue(m.PlannedState),
+		Config:         pb.FromValue(m.Config),
+		PlannedPrivate: m.PlannedPrivate, ProviderMeta: pb.FromValue(m.ProviderMeta),
+		PlannedIdentity: pb.FromIdentity(m.PlannedIdentity),
 	}
 }
 
@@ -133,7 +143,8 @@ func toDeferred(d *tfprotov6.Deferred) *pb.Deferred {
 	return &pb.Deferred{Reason: pb.Deferred_Reason(d.Reason)}
 }
 
-// checkDeferral adds an error to an answer that is deferred although the client does not allow that. The text is that of tf6server.
+// checkDeferral adds an error to an answer that is deferred although the client does not allow that. The text is that
+// of tf6server.
 func checkDeferral(in []*tfprotov6.Diagnostic, d *tfprotov6.Deferred, allowed bool) []*tfprotov6.Diagnostic {
 	if d == nil || allowed {
 		return in

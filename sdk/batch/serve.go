@@ -33,9 +33,10 @@ type Limit struct {
 	Method   Method
 	Type     string
 	MaxCalls int
-	// Deterministic promises, for Plan, that each process of this version of the provider, configured with the same arguments,
-	// answers the same request alike, whenever it is asked. So a plan may not depend on the cloud, the time, or earlier calls.
-	// Hykube then plans a create only once if the first plan knew its whole configuration, and not again before its apply.
+	// Deterministic promises, for Plan, that each process of this version of the provider, configured with the same
+	// arguments, answers the same request alike, whenever it is asked. So a plan may not depend on the cloud, the time,
+	// or earlier calls. Hykube then plans a create only once if the first plan knew its whole configuration, and not
+	// again before its apply.
 	Deterministic bool
 }
 
@@ -71,14 +72,16 @@ type plugin struct {
 func newPlugin(address string, provider func() tfprotov6.ProviderServer, limits ...Limit) *plugin {
 	return &plugin{
 		GRPCProviderPlugin: tf6server.GRPCProviderPlugin{Name: address, GRPCProvider: sync.OnceValue(provider)},
-		batches:            &service{limits: slices.Clone(limits), running: map[*batch]context.CancelFunc{}, maxMessage: maxMessage},
+		batches: &service{limits: slices.Clone(limits), running: map[*batch]context.CancelFunc{},
+			maxMessage: maxMessage},
 	}
 }
 
 // server returns the gRPC server of the plugin. Its StopProvider ends the running batches, too.
 func (p *plugin) server(opts []grpc.ServerOption) *grpc.Server {
 	return grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
-		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo,
+			handler grpc.UnaryHandler) (any, error) {
 			if info.FullMethod == stopMethod {
 				defer p.batches.stopRunning()()
 			}
@@ -120,8 +123,8 @@ type service struct {
 
 // stopRunning ends the running batches. The function that it returns then ends the contexts of their calls. In between,
 // the provider's StopProvider may do the same. So no member ends without the result of its Group's call: as with single
-// calls, each returns its answer. Batches that begin later run, as single calls do in tf6server. None begins in between:
-// the provider would end the contexts of its calls, but not the batch.
+// calls, each returns its answer. Batches that begin later run, as single calls do in tf6server. None begins in
+// between: the provider would end the contexts of its calls, but not the batch.
 func (s *service) stopRunning() (endCalls func()) {
 	s.mu.Lock()
 	for b := range s.running {
@@ -166,26 +169,30 @@ func batchOf(ctx context.Context) *batch {
 var description = grpc.ServiceDesc{
 	ServiceName: batchv1.Service,
 	HandlerType: (*any)(nil),
-	Methods: []grpc.MethodDesc{{MethodName: batchv1.GetLimitsMethod, Handler: func(srv any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-		if err := decode(new(batchv1.GetLimits_Request)); err != nil {
-			return nil, err
-		}
-		return srv.(*service).announce(), nil
-	}}},
-	Streams: []grpc.StreamDesc{{StreamName: batchv1.CallMethod, ServerStreams: true, Handler: func(srv any, stream grpc.ServerStream) error {
-		req := new(batchv1.Call_Request)
-		if err := stream.RecvMsg(req); err != nil {
-			return err
-		}
-		return srv.(*service).call(stream, req)
-	}}},
+	Methods: []grpc.MethodDesc{{MethodName: batchv1.GetLimitsMethod,
+		Handler: func(srv any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+			if err := decode(new(batchv1.GetLimits_Request)); err != nil {
+				return nil, err
+			}
+			return srv.(*service).announce(), nil
+		}}},
+	Streams: []grpc.StreamDesc{{StreamName: batchv1.CallMethod, ServerStreams: true,
+		Handler: func(srv any, stream grpc.ServerStream) error {
+			req := new(batchv1.Call_Request)
+			if err := stream.RecvMsg(req); err != nil {
+				return err
+			}
+			return srv.(*service).call(stream, req)
+		}}},
 	Metadata: "batch.proto",
 }
 
 func (s *service) announce() *batchv1.GetLimits_Response {
 	resp := new(batchv1.GetLimits_Response)
 	for _, l := range s.limits {
-		resp.Limits = append(resp.Limits, &batchv1.GetLimits_Limit{Method: l.Method, TypeName: l.Type, MaxCalls: int32(l.MaxCalls), Deterministic: l.Deterministic})
+		resp.Limits = append(resp.Limits,
+			&batchv1.GetLimits_Limit{Method: l.Method, TypeName: l.Type, MaxCalls: int32(l.MaxCalls),
+				Deterministic: l.Deterministic})
 	}
 	return resp
 }
@@ -229,11 +236,13 @@ func (s *service) call(stream grpc.ServerStream, req *batchv1.Call_Request) erro
 	return failed
 }
 
-// answer returns the answer of a call. One of more than most bytes is an error, and does not end the stream of the others.
+// answer returns the answer of a call. One of more than most bytes is an error, and does not end the stream of the
+// others.
 func answer(i int, response []byte, err error, most int) *batchv1.Call_Response {
 	a := &batchv1.Call_Response{Index: int32(i), Answer: &batchv1.Call_Response_Response{Response: response}}
 	if size := proto.Size(a); err == nil && size > most {
-		err = status.Errorf(codes.ResourceExhausted, "grpc: trying to send message larger than max (%d vs. %d)", size, most)
+		err = status.Errorf(codes.ResourceExhausted, "grpc: trying to send message larger than max (%d vs. %d)", size,
+			most)
 	}
 	if err != nil {
 		s := status.Convert(err)

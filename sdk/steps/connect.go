@@ -18,18 +18,20 @@ import (
 )
 
 // ConnectOptions returns the options of a Temporal client that uses the embedded Temporal of a Hykube server, with the
-// credentials of config: a client certificate, a token or a file with one. namespace is a Kubernetes namespace, in which
-// the user needs the rights on workflows. A worker on another Temporal cluster needs no such options.
+// credentials of config: a client certificate, a token or a file with one. namespace is a Kubernetes namespace, in
+// which the user needs the rights on workflows. A worker on another Temporal cluster needs no such options.
 func ConnectOptions(config *rest.Config, namespace string) (client.Options, error) {
 	if config.ExecProvider != nil || config.AuthProvider != nil {
-		return client.Options{}, errors.New("connect to Temporal: the kubeconfig gets its credentials from a program, which Temporal's client does not support; use a client certificate or a token")
+		return client.Options{}, errors.New(
+			"connect to Temporal: the kubeconfig gets its credentials from a program, which Temporal's client does not support; use a client certificate or a token")
 	}
 	if namespace == "" {
 		return client.Options{}, errors.New("connect to Temporal: no namespace is set")
 	}
 	u, err := url.Parse(config.Host)
 	if err != nil || u.Scheme != "https" || u.Host == "" {
-		return client.Options{}, fmt.Errorf("connect to Temporal: the server's address %q is not https://HOST:PORT", config.Host)
+		return client.Options{}, fmt.Errorf("connect to Temporal: the server's address %q is not https://HOST:PORT",
+			config.Host)
 	}
 	address := u.Host
 	if u.Port() == "" {

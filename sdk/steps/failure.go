@@ -88,7 +88,8 @@ func failed(kind string, p *v1alpha1.Plan, what string) error {
 
 // reason returns the most specific message of the conditions of a plan that stopped.
 func reason(p *v1alpha1.Plan) string {
-	for _, t := range []string{v1alpha1.ConditionStale, v1alpha1.ConditionStalled, v1alpha1.ConditionApplied, v1alpha1.ConditionPlanned, v1alpha1.ConditionReady} {
+	for _, t := range []string{v1alpha1.ConditionStale, v1alpha1.ConditionStalled, v1alpha1.ConditionApplied,
+		v1alpha1.ConditionPlanned, v1alpha1.ConditionReady} {
 		if c := meta.FindStatusCondition(p.Status.Conditions, t); c != nil && c.Message != "" {
 			return c.Message
 		}
@@ -134,7 +135,8 @@ func invalid(err error) bool {
 		return false
 	}
 	switch status.Status().Code {
-	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
+	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge,
+		http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
 		return true
 	}
 	return false

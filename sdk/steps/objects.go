@@ -35,17 +35,20 @@ func (s *Steps) record(ctx context.Context, o RecordOptions) (out RecordResult, 
 	defer done()
 	for i := range o.Objects {
 		object := &o.Objects[i]
-		ref := ObjectRef{APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Name: object.GetName(), Namespace: object.GetNamespace()}
+		ref := ObjectRef{APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Name: object.GetName(),
+			Namespace: object.GetNamespace()}
 		client, err := s.resource(ref, o.Namespace)
 		if err != nil {
 			return out, explain("record "+ref.String(), ended(ctx, err))
 		}
-		written, err := client.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: o.Force})
+		written, err := client.Apply(ctx, object.GetName(), object,
+			metav1.ApplyOptions{FieldManager: fieldManager, Force: o.Force})
 		if err != nil {
 			return out, explain("record "+ref.String(), ended(ctx, err))
 		}
 		ref.Namespace = written.GetNamespace()
-		out.Objects = append(out.Objects, RecordedObject{ObjectRef: ref, UID: written.GetUID(), Generation: written.GetGeneration()})
+		out.Objects = append(out.Objects,
+			RecordedObject{ObjectRef: ref, UID: written.GetUID(), Generation: written.GetGeneration()})
 	}
 	for _, ref := range o.Delete {
 		client, err := s.resource(ref, o.Namespace)
@@ -137,7 +140,8 @@ func conditionTrue(object *unstructured.Unstructured, kind string) (message stri
 
 // drift makes a refresh-only plan, reads its changes and deletes it.
 func (s *Steps) drift(ctx context.Context, o DriftOptions) (out DriftResult, err error) {
-	spec := v1alpha1.PlanSpec{Selector: o.Selector, Targets: o.Targets, RefreshOnly: true, Refresh: v1alpha1.RefreshAll, ReadBudget: o.Budget}
+	spec := v1alpha1.PlanSpec{Selector: o.Selector, Targets: o.Targets, RefreshOnly: true, Refresh: v1alpha1.RefreshAll,
+		ReadBudget: o.Budget}
 	p := planOfStep(activity.GetInfo(ctx), s.in(o.Namespace), spec)
 	ctx, done := withHeartbeats(ctx, "plan "+p.Namespace+"/"+p.Name)
 	defer done()
@@ -163,7 +167,8 @@ func (s *Steps) driftOf(ctx context.Context, p *v1alpha1.Plan) (out DriftResult,
 	out.Drifted = int(p.Status.Summary.Drifted)
 	next := ""
 	for len(out.Addresses) < maxAddresses {
-		request := s.hykube.Get().Namespace(p.Namespace).Resource("plans").Name(p.Name).SubResource("changes").Param("limit", "500")
+		request := s.hykube.Get().Namespace(p.Namespace).Resource("plans").Name(p.Name).SubResource("changes").Param(
+			"limit", "500")
 		if next != "" {
 			request = request.Param("continue", next)
 		}
@@ -190,7 +195,8 @@ func (s *Steps) outputs(ctx context.Context, o OutputsOptions) (out OutputsResul
 	out.Values = map[string]string{}
 	if o.Stack != "" {
 		stack := &v1alpha1.Stack{}
-		if err := s.hykube.Get().Namespace(s.in(o.Namespace)).Resource("stacks").Name(o.Stack).Do(ctx).Into(stack); err != nil {
+		if err := s.hykube.Get().Namespace(s.in(o.Namespace)).Resource("stacks").Name(o.Stack).Do(ctx).Into(
+			stack); err != nil {
 			return out, explain(fmt.Sprintf("read outputs of stack %q", o.Stack), ended(ctx, err))
 		}
 		for _, v := range stack.Status.Outputs {
@@ -209,7 +215,8 @@ func (s *Steps) outputs(ctx context.Context, o OutputsOptions) (out OutputsResul
 	return out, nil
 }
 
-// evaluate adds the value of an expression to out. The expression is encoded as JSON, because the server answers in HCL.
+// evaluate adds the value of an expression to out. The expression is encoded as JSON, because the server answers in
+// HCL.
 func (s *Steps) evaluate(ctx context.Context, namespace, name, expression string, out *OutputsResult) error {
 	what := fmt.Sprintf("evaluate %q", name)
 	inner := strings.TrimSpace(expression)

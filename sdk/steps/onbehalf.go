@@ -14,9 +14,9 @@ import (
 )
 
 // OnBehalf returns a copy of config for activities. A request with the context of an activity acts for the user who
-// started the workflow: that user and the user of the worker both need the right. The steps use it. Use it, too, for the
-// clients of your own activities, so that nobody gets the rights of the worker by starting a workflow. The worker needs
-// the client options of ConnectOptions.
+// started the workflow: that user and the user of the worker both need the right. The steps use it. Use it, too, for
+// the clients of your own activities, so that nobody gets the rights of the worker by starting a workflow. The worker
+// needs the client options of ConnectOptions.
 func OnBehalf(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return onBehalf{inner} })
@@ -42,8 +42,8 @@ func (t onBehalf) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.inner.RoundTrip(r)
 }
 
-// mustKnowStarter returns an error for an activity without the text, in a Temporal namespace of a Hykube server. Another
-// Temporal cluster has no such texts.
+// mustKnowStarter returns an error for an activity without the text, in a Temporal namespace of a Hykube server.
+// Another Temporal cluster has no such texts.
 func mustKnowStarter(text, namespace string) error {
 	if _, served := v1alpha1.NamespaceOfTemporal(namespace); text != "" || !served {
 		return nil

@@ -55,7 +55,8 @@ var unnameable = regexp.MustCompile(`[^a-z0-9]+`)
 // stepName returns the name of the plan of a step: the workflow ID, shortened and without invalid characters, and a
 // hash that differs for each step of each run.
 func stepName(step activity.Info) string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{step.Namespace, step.WorkflowExecution.ID, step.WorkflowExecution.RunID, step.ActivityID}, "\x00")))
+	sum := sha256.Sum256([]byte(strings.Join([]string{step.Namespace, step.WorkflowExecution.ID,
+		step.WorkflowExecution.RunID, step.ActivityID}, "\x00")))
 	id := unnameable.ReplaceAllString(strings.ToLower(step.WorkflowExecution.ID), "-")
 	id = strings.Trim(id[:min(len(id), 40)], "-")
 	if id == "" {
@@ -120,7 +121,8 @@ func (s *Steps) awaitApproval(ctx context.Context, o AwaitApprovalOptions) (out 
 	defer done()
 	p, err := s.untilPlan(ctx, o.Plan, func(p *v1alpha1.Plan) (bool, error) {
 		switch {
-		case succeeded(p), p.Status.Approval != nil && p.Status.Approval.Decision == v1alpha1.DecisionApproved, p.ApprovesItself() && planned(p) && !p.Ended():
+		case succeeded(p), p.Status.Approval != nil && p.Status.Approval.Decision == v1alpha1.DecisionApproved,
+			p.ApprovesItself() && planned(p) && !p.Ended():
 			return true, nil
 		case p.Ended(), p.Status.StalledFor() == v1alpha1.ReasonPolicyDenied:
 			return false, failedFor(p)
@@ -180,7 +182,8 @@ func (s *Steps) approve(ctx context.Context, o ApplyOptions) error {
 	if p.Status.Digest != o.Plan.Digest {
 		return failure(Stale, "%s: it has the digest %s, not %s", what, p.Status.Digest, o.Plan.Digest)
 	}
-	err = s.decide(ctx, o.Plan, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: o.Plan.Digest, Partial: o.Partial, Message: o.Message})
+	err = s.decide(ctx, o.Plan, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: o.Plan.Digest,
+		Partial: o.Partial, Message: o.Message})
 	if !apierrors.IsConflict(err) {
 		return explain(what, ended(ctx, err))
 	}
@@ -207,9 +210,11 @@ func (s *Steps) discard(ctx context.Context, o DiscardOptions) error {
 	case p.Status.Approval != nil && p.Status.Approval.Decision == v1alpha1.DecisionDiscarded:
 		return nil
 	case p.Status.Approval != nil:
-		return failure(Approved, "%s: it was approved; to stop its apply: kubectl hykube cancel %s -n %s", what, p.Name, p.Namespace)
+		return failure(Approved, "%s: it was approved; to stop its apply: kubectl hykube cancel %s -n %s", what, p.Name,
+			p.Namespace)
 	}
-	err = s.decide(ctx, o.Plan, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: p.Status.Digest, Message: o.Message})
+	err = s.decide(ctx, o.Plan, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: p.Status.Digest,
+		Message: o.Message})
 	if apierrors.IsConflict(err) { // the plan was decided or completed meanwhile: the next attempt reads it again
 		return fmt.Errorf("%s: %w", what, err)
 	}
@@ -221,7 +226,8 @@ func (s *Steps) decide(ctx context.Context, plan PlanRef, decision v1alpha1.Plan
 		ObjectMeta: metav1.ObjectMeta{Name: plan.Name, Namespace: plan.Namespace, UID: plan.UID},
 		Status:     v1alpha1.PlanStatus{Approval: &decision},
 	}
-	return s.hykube.Put().Namespace(plan.Namespace).Resource("plans").Name(plan.Name).SubResource("approval").Body(body).Do(ctx).Error()
+	return s.hykube.Put().Namespace(plan.Namespace).Resource("plans").Name(plan.Name).SubResource("approval").Body(
+		body).Do(ctx).Error()
 }
 
 // getPlan returns a plan. If another plan has its name now, it does not exist.
@@ -236,12 +242,14 @@ func (s *Steps) getPlan(ctx context.Context, ref PlanRef) (*v1alpha1.Plan, error
 	return p, nil
 }
 
-func (s *Steps) untilPlan(ctx context.Context, ref PlanRef, done func(*v1alpha1.Plan) (bool, error)) (*v1alpha1.Plan, error) {
+func (s *Steps) untilPlan(ctx context.Context, ref PlanRef,
+	done func(*v1alpha1.Plan) (bool, error)) (*v1alpha1.Plan, error) {
 	return until(ctx, ref.Name, source[*v1alpha1.Plan]{
 		get: func(ctx context.Context) (*v1alpha1.Plan, error) { return s.getPlan(ctx, ref) },
 		watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.Watch = true
-			return s.hykube.Get().Namespace(ref.Namespace).Resource("plans").VersionedParams(&options, metav1.ParameterCodec).Watch(ctx)
+			return s.hykube.Get().Namespace(ref.Namespace).Resource("plans").VersionedParams(&options,
+				metav1.ParameterCodec).Watch(ctx)
 		},
 	}, done)
 }
@@ -252,7 +260,8 @@ func refer(p *v1alpha1.Plan) PlanRef {
 
 // planned reports whether the planning of a plan has ended.
 func planned(p *v1alpha1.Plan) bool {
-	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned) || p.Status.StalledFor() != "" || p.Ended() || p.PlanFailed()
+	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned) || p.Status.StalledFor() != "" ||
+		p.Ended() || p.PlanFailed()
 }
 
 // nothingToDo reports whether a plan has no changes that can be applied.

@@ -45,8 +45,8 @@ type Steps struct {
 	namespace string
 }
 
-// New returns the activities that act with the credentials of config. namespace is the namespace of steps that name none.
-// It sends no request.
+// New returns the activities that act with the credentials of config. namespace is the namespace of steps that name
+// none. It sends no request.
 func New(config *rest.Config, namespace string) (*Steps, error) {
 	if namespace == "" {
 		return nil, errors.New("make steps: no namespace is set")
@@ -150,7 +150,9 @@ func until[T metav1.Object](ctx context.Context, name string, from source[T], do
 			return object, err
 		}
 		seconds := int64(watchLimit.Seconds())
-		events, err := from.watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: object.GetResourceVersion(), TimeoutSeconds: &seconds})
+		events, err := from.watch(ctx,
+			metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: object.GetResourceVersion(),
+				TimeoutSeconds: &seconds})
 		if err != nil {
 			return object, ended(ctx, err)
 		}
@@ -168,7 +170,8 @@ func until[T metav1.Object](ctx context.Context, name string, from source[T], do
 
 // follow returns when done returns true or an error, or when the watch ends. After the end of a watch, the caller reads
 // the object again. It does not find a deleted object, and an error of the watch has no further effect.
-func follow[T metav1.Object](ctx context.Context, events watch.Interface, object T, done func(T) (bool, error)) (T, bool, error) {
+func follow[T metav1.Object](ctx context.Context, events watch.Interface, object T,
+	done func(T) (bool, error)) (T, bool, error) {
 	defer events.Stop()
 	for {
 		select {

@@ -33,12 +33,13 @@ const (
 const (
 	// heartbeatTimeout is the default time after which Temporal considers a silent worker lost and runs the step again.
 	heartbeatTimeout = time.Minute
-	// attemptTimeout is the maximum time of one attempt. It is longer than any wait, because heartbeats show a lost worker.
+	// attemptTimeout is the maximum time of one attempt. It is longer than any wait, because heartbeats show a lost
+	// worker.
 	attemptTimeout = 10 * 365 * 24 * time.Hour
 )
 
-// PlansMemo begins the keys of the memo that name the plans of a workflow as NAMESPACE/NAME: hykubePlan1, hykubePlan2 and
-// so on, up to 100. The Web UI shows the memo.
+// PlansMemo begins the keys of the memo that name the plans of a workflow as NAMESPACE/NAME: hykubePlan1, hykubePlan2
+// and so on, up to 100. The Web UI shows the memo.
 const PlansMemo = "hykubePlan"
 
 const maxPlans = 100
@@ -80,8 +81,8 @@ type RecordOptions struct {
 	StepOptions
 	// Namespace is the namespace of objects without one; empty means that of the worker.
 	Namespace string `json:"namespace,omitempty"`
-	// Objects to write, in this order, by server-side apply with the field manager "hykube-workflow". They become part of
-	// the history of the workflow, so Record refuses Secrets.
+	// Objects to write, in this order, by server-side apply with the field manager "hykube-workflow". They become part
+	// of the history of the workflow, so Record refuses Secrets.
 	Objects []unstructured.Unstructured `json:"objects,omitempty"`
 	// Delete names objects to delete, after the writes. The infrastructure of a deleted object stays until a plan is
 	// applied. An object that does not exist is no error.
@@ -113,7 +114,8 @@ func Record(ctx workflow.Context, o RecordOptions) (out RecordResult, err error)
 	if err := withoutSecrets(o.Objects); err != nil {
 		return out, err
 	}
-	err = run(ctx, recordName, o.StepOptions, fmt.Sprintf("record %d objects, delete %d", len(o.Objects), len(o.Delete)), o, &out)
+	err = run(ctx, recordName, o.StepOptions,
+		fmt.Sprintf("record %d objects, delete %d", len(o.Objects), len(o.Delete)), o, &out)
 	return out, err
 }
 
@@ -206,7 +208,8 @@ type ApplyOptions struct {
 	StepOptions
 	Plan PlanRef `json:"plan"`
 	// Approve approves the changes with the digest of Plan first. The user who started the workflow and the user of the
-	// worker both need the verb "approve" on plans, and the verb of each change. Without it, Apply waits for the approval of another user.
+	// worker both need the verb "approve" on plans, and the verb of each change. Without it, Apply waits for the
+	// approval of another user.
 	Approve bool `json:"approve,omitempty"`
 	// Partial leaves out blocked and stale changes; only with Approve.
 	Partial bool `json:"partial,omitempty"`
@@ -329,6 +332,7 @@ func run(ctx workflow.Context, name string, o StepOptions, summary string, in, o
 	if o.Summary != "" {
 		options.Summary = o.Summary
 	}
-	options.RetryPolicy = &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute}
+	options.RetryPolicy = &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2,
+		MaximumInterval: time.Minute}
 	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), name, in).Get(ctx, out)
 }

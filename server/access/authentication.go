@@ -44,8 +44,8 @@ type AuthenticationConfig struct {
 	Logger *slog.Logger
 }
 
-// Narrow returns a user whom the token file named, with the groups that the file still gives to the user. It returns false
-// if the file no longer names the user.
+// Narrow returns a user whom the token file named, with the groups that the file still gives to the user. It returns
+// false if the file no longer names the user.
 type Narrow func(user.Info) (user.Info, bool)
 
 // NewAuthenticator returns the authenticator for all requests, and the Narrow of its token file. Until ctx ends, it
@@ -73,7 +73,8 @@ func NewAuthenticator(ctx context.Context, cfg AuthenticationConfig) (authentica
 	if err != nil {
 		return nil, nil, fmt.Errorf("set up authentication: %w", err)
 	}
-	certificates := group.NewAuthenticatedGroupAdder(x509.NewDynamic(cfg.ClientCA.VerifyOptions, x509.CommonNameUserConversion))
+	certificates := group.NewAuthenticatedGroupAdder(x509.NewDynamic(cfg.ClientCA.VerifyOptions,
+		x509.CommonNameUserConversion))
 	if tokens == nil {
 		return certificates, narrow, nil
 	}
@@ -94,11 +95,14 @@ func (a withoutSystemNames) AuthenticateRequest(r *http.Request) (*authenticator
 	if !ok || err != nil {
 		return response, ok, err
 	}
-	names := slices.DeleteFunc(slices.Clone(response.User.GetGroups()), func(name string) bool { return name == user.AllAuthenticated })
+	names := slices.DeleteFunc(slices.Clone(response.User.GetGroups()),
+		func(name string) bool { return name == user.AllAuthenticated })
 	for _, name := range append(names, response.User.GetName()) {
 		for _, prefix := range systemPrefixes {
 			if strings.HasPrefix(name, prefix) {
-				return nil, false, fmt.Errorf("refuse user %q: the name %q begins with %q, which only the server's own certificates may use", response.User.GetName(), name, prefix)
+				return nil, false, fmt.Errorf(
+					"refuse user %q: the name %q begins with %q, which only the server's own certificates may use",
+					response.User.GetName(), name, prefix)
 			}
 		}
 	}
@@ -123,5 +127,6 @@ func readAuthenticationConfig(path string) (*apiserver.AuthenticationConfigurati
 	if config.Anonymous != nil && config.Anonymous.Enabled {
 		return nil, errors.New("anonymous: this server has no anonymous users; remove it")
 	}
-	return config, apiservervalidation.ValidateAuthenticationConfiguration(authenticationcel.NewDefaultCompiler(), config, nil).ToAggregate()
+	return config, apiservervalidation.ValidateAuthenticationConfiguration(authenticationcel.NewDefaultCompiler(),
+		config, nil).ToAggregate()
 }

@@ -49,15 +49,16 @@ func UseAuthorities(dir string, authorities []byte) (changed bool, err error) {
 		if _, err := parsePair(all[name].Certificate, all[name].Key); err != nil {
 			return false, fmt.Errorf("use the certificate authority %q of the database: %w", name, err)
 		}
-		if err := writePair(filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"), all[name].Certificate, all[name].Key); err != nil {
+		if err := writePair(filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"), all[name].Certificate,
+			all[name].Key); err != nil {
 			return false, fmt.Errorf("write certificate authority: %w", err)
 		}
 	}
 	return true, nil
 }
 
-// AuthorityRemoved reports whether an administrator has removed an authority from a directory, which a server uses already.
-// The server then makes another one; see OpenCertificates.
+// AuthorityRemoved reports whether an administrator has removed an authority from a directory, which a server uses
+// already. The server then makes another one; see OpenCertificates.
 func AuthorityRemoved(dir string) bool {
 	absent := func(name string) bool {
 		_, err := os.Stat(filepath.Join(dir, name))

@@ -17,9 +17,10 @@ import (
 )
 
 // NewAuthorizer returns Kubernetes' RBAC authorizer with the roles in the informers. The group system:masters has all
-// rights, even before any role exists. narrow applies to users whom the token file named, because a plan keeps the groups
-// of its users for weeks.
-func NewAuthorizer(factory informers.SharedInformerFactory, narrow Narrow) (authorizer.Authorizer, authorizer.RuleResolver) {
+// rights, even before any role exists. narrow applies to users whom the token file named, because a plan keeps the
+// groups of its users for weeks.
+func NewAuthorizer(factory informers.SharedInformerFactory,
+	narrow Narrow) (authorizer.Authorizer, authorizer.RuleResolver) {
 	roles := factory.Rbac().V1()
 	rbacAuthorizer := rbac.New(
 		&rbac.RoleGetter{Lister: roles.Roles().Lister()},
@@ -31,9 +32,9 @@ func NewAuthorizer(factory informers.SharedInformerFactory, narrow Narrow) (auth
 	return narrowing{all, narrow}, rbacAuthorizer
 }
 
-// workerGroup begins the group of a user in the requests that the user's worker makes for the starter of a workflow. No other
-// request has it, because no user gets such a group from a certificate, a token or an issuer. So a role that is bound to this
-// group, and not to the user, gives no right to code that leaves the starter out.
+// workerGroup begins the group of a user in the requests that the user's worker makes for the starter of a workflow. No
+// other request has it, because no user gets such a group from a certificate, a token or an issuer. So a role that is
+// bound to this group, and not to the user, gives no right to code that leaves the starter out.
 const workerGroup = "hykube:worker:"
 
 // narrowing is an authorizer of users, of whom it narrows those that the token file named. A request through a workflow
@@ -44,7 +45,8 @@ type narrowing struct {
 }
 
 // Authorize implements authorizer.Authorizer.
-func (a narrowing) Authorize(ctx context.Context, attributes authorizer.Attributes) (authorizer.Decision, string, error) {
+func (a narrowing) Authorize(ctx context.Context,
+	attributes authorizer.Attributes) (authorizer.Decision, string, error) {
 	who := attributes.GetUser()
 	if who == nil {
 		return authorizer.DecisionDeny, "the request has no user", nil
@@ -54,19 +56,23 @@ func (a narrowing) Authorize(ctx context.Context, attributes authorizer.Attribut
 	}
 	through := rights.ThroughOf(who)
 	if len(through) > 0 && attributes.GetAPIGroup() == rbacv1.GroupName && !attributes.IsReadOnly() {
-		return authorizer.DecisionDeny, "a workflow writes roles and bindings only for the user of its worker, because a role may give only what its author has", nil
+		return authorizer.DecisionDeny,
+			"a workflow writes roles and bindings only for the user of its worker, because a role may give only what its author has", nil
 	}
 	for _, worker := range through {
 		decision, reason, err := a.one(ctx, attributes, worker, workerGroup+worker.GetName())
 		if decision != authorizer.DecisionAllow {
-			return authorizer.DecisionDeny, fmt.Sprintf("the user %q, who took part in the workflow, lacks this right. %s", worker.GetName(), reason), err
+			return authorizer.DecisionDeny,
+				fmt.Sprintf("the user %q, who took part in the workflow, lacks this right. %s", worker.GetName(),
+					reason), err
 		}
 	}
 	return a.one(ctx, attributes, who)
 }
 
 // one decides about one of the users of a request, who also is in further groups.
-func (a narrowing) one(ctx context.Context, attributes authorizer.Attributes, who user.Info, further ...string) (authorizer.Decision, string, error) {
+func (a narrowing) one(ctx context.Context, attributes authorizer.Attributes, who user.Info,
+	further ...string) (authorizer.Decision, string, error) {
 	if rights.IsNamedByTokenFile(who) {
 		now, ok := a.narrow(who)
 		if !ok {
@@ -75,7 +81,8 @@ func (a narrowing) one(ctx context.Context, attributes authorizer.Attributes, wh
 		who = now
 	}
 	if len(further) > 0 {
-		who = &user.DefaultInfo{Name: who.GetName(), UID: who.GetUID(), Groups: slices.Concat(who.GetGroups(), further), Extra: who.GetExtra()}
+		who = &user.DefaultInfo{Name: who.GetName(), UID: who.GetUID(), Groups: slices.Concat(who.GetGroups(), further),
+			Extra: who.GetExtra()}
 	}
 	return a.Authorizer.Authorize(ctx, narrowed{attributes, who})
 }

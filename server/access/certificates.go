@@ -94,7 +94,8 @@ func (c *Certificates) Renew(now time.Time, replace bool) (renewed bool, err err
 }
 
 func (c *Certificates) servingCertGood(cert *x509.Certificate, now time.Time) bool {
-	if now.Before(cert.NotBefore) || now.Add(renewBefore).After(cert.NotAfter) || cert.CheckSignatureFrom(c.serverCA.cert) != nil {
+	if now.Before(cert.NotBefore) || now.Add(renewBefore).After(cert.NotAfter) ||
+		cert.CheckSignatureFrom(c.serverCA.cert) != nil {
 		return false
 	}
 	for _, host := range c.hosts {
@@ -154,7 +155,8 @@ func (c *Certificates) WriteKubeconfig(a Admin, now time.Time) error {
 	if a.ServerURL == "" {
 		return fmt.Errorf("read the server's address from %s: it has none; name it with --server", a.Path)
 	}
-	config.Clusters[adminName] = &clientcmdapi.Cluster{Server: a.ServerURL, CertificateAuthorityData: c.serverCA.certPEM}
+	config.Clusters[adminName] = &clientcmdapi.Cluster{Server: a.ServerURL,
+		CertificateAuthorityData: c.serverCA.certPEM}
 	config.AuthInfos[adminName] = &clientcmdapi.AuthInfo{ClientCertificateData: certPEM, ClientKeyData: keyPEM}
 	if config.Contexts[adminName] == nil {
 		config.Contexts[adminName] = &clientcmdapi.Context{Namespace: "default"}
@@ -180,7 +182,8 @@ func (c *Certificates) WriteKubeconfig(a Admin, now time.Time) error {
 
 // currentAdmin returns the administrator's certificate in an existing kubeconfig, if at least a third of lifetime is
 // left and at most all of it.
-func (c *Certificates) currentAdmin(admin *clientcmdapi.AuthInfo, lifetime time.Duration, now time.Time) (certPEM, keyPEM []byte, ok bool) {
+func (c *Certificates) currentAdmin(admin *clientcmdapi.AuthInfo, lifetime time.Duration,
+	now time.Time) (certPEM, keyPEM []byte, ok bool) {
 	if admin == nil {
 		return nil, nil, false
 	}
@@ -212,7 +215,8 @@ func (c *Certificates) Expiry(kubeconfig string) (map[string]time.Time, error) {
 		return nil, fmt.Errorf("read serving certificate: %w", err)
 	}
 	expiry := map[string]time.Time{
-		"serving": serving.cert.NotAfter, "server authority": c.serverCA.cert.NotAfter, "client authority": c.clientCA.cert.NotAfter,
+		"serving": serving.cert.NotAfter, "server authority": c.serverCA.cert.NotAfter,
+		"client authority": c.clientCA.cert.NotAfter,
 	}
 	if config, err := clientcmd.LoadFromFile(kubeconfig); err == nil && config.AuthInfos[adminName] != nil {
 		admin := config.AuthInfos[adminName]

@@ -100,7 +100,8 @@ func readAuthorities(dataDir string) (server, client *authority, err error) {
 
 func userKubeconfig(dataDir string, u User, server, client *authority, now time.Time) ([]byte, error) {
 	if u.Expires.After(client.cert.NotAfter) {
-		return nil, fmt.Errorf("the certificate authority expires before that, on %s: choose an earlier end", client.cert.NotAfter.Format(time.DateOnly))
+		return nil, fmt.Errorf("the certificate authority expires before that, on %s: choose an earlier end",
+			client.cert.NotAfter.Format(time.DateOnly))
 	}
 	if u.ServerURL == "" {
 		admin, err := clientcmd.LoadFromFile(AdminPath(dataDir))
@@ -124,9 +125,12 @@ func userKubeconfig(dataDir string, u User, server, client *authority, now time.
 	const cluster = "hykube"
 	context := u.Name + "@" + cluster
 	return clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{cluster: {Server: u.ServerURL, CertificateAuthorityData: server.certPEM}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{u.Name: {ClientCertificateData: certPEM, ClientKeyData: keyPEM}},
-		Contexts:       map[string]*clientcmdapi.Context{context: {Cluster: cluster, AuthInfo: u.Name, Namespace: u.Namespace}},
+		Clusters: map[string]*clientcmdapi.Cluster{cluster: {Server: u.ServerURL,
+			CertificateAuthorityData: server.certPEM}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{u.Name: {ClientCertificateData: certPEM,
+			ClientKeyData: keyPEM}},
+		Contexts: map[string]*clientcmdapi.Context{context: {Cluster: cluster, AuthInfo: u.Name,
+			Namespace: u.Namespace}},
 		CurrentContext: context,
 	})
 }

@@ -18,8 +18,9 @@ type Stamps interface {
 	VerifyTask(ctx context.Context, text, worker string) (v1alpha1.Identity, error)
 }
 
-// OnBehalf is an authenticator that reads the header of workers that act for the user who started a workflow. The user of
-// such a request is that user. The worker's user, and the other users who took part in the workflow, need the rights, too.
+// OnBehalf is an authenticator that reads the header of workers that act for the user who started a workflow. The user
+// of such a request is that user. The worker's user, and the other users who took part in the workflow, need the
+// rights, too.
 type OnBehalf struct {
 	authenticator.Request
 	Stamps Stamps

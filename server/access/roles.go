@@ -46,14 +46,18 @@ var kubernetesRoles = []string{
 
 // ClusterRoles returns the predefined roles.
 func ClusterRoles() []rbacv1.ClusterRole {
-	roles := slices.DeleteFunc(bootstrappolicy.ClusterRoles(), func(r rbacv1.ClusterRole) bool { return !slices.Contains(kubernetesRoles, r.Name) })
+	roles := slices.DeleteFunc(bootstrappolicy.ClusterRoles(),
+		func(r rbacv1.ClusterRole) bool { return !slices.Contains(kubernetesRoles, r.Name) })
 	group := []string{v1alpha1.GroupName}
 	return append(roles,
 		role("hykube:aggregate-to-view", aggregateToView,
-			rule([]string{""}, []string{"configmaps", "events", "namespaces", "resourcequotas", "resourcequotas/status"}, readVerbs),
+			rule([]string{""}, []string{"configmaps", "events", "namespaces", "resourcequotas",
+				"resourcequotas/status"}, readVerbs),
 			rule([]string{"events.k8s.io"}, []string{"events"}, readVerbs),
-			rule(group, []string{"providerconfigs", "providerconfigs/status", "plans", "plans/status", "plans/changes", "planrecords", "planpolicies", "resources",
-				"resourcesets", "resourcesets/status", "resourcesets/instances", "resourcesets/scale", "modules", "modules/status", "modules/instances",
+			rule(group, []string{"providerconfigs", "providerconfigs/status", "plans", "plans/status", "plans/changes",
+				"planrecords", "planpolicies", "resources",
+				"resourcesets", "resourcesets/status", "resourcesets/instances", "resourcesets/scale", "modules",
+				"modules/status", "modules/instances",
 				"stacks", "stacks/status",
 				"notifications", "notifications/status"}, readVerbs),
 			// An evaluation reads with the rights of its author.
@@ -63,7 +67,8 @@ func ClusterRoles() []rbacv1.ClusterRole {
 			rule([]string{""}, []string{"configmaps"}, writeVerbs),
 			rule([]string{""}, []string{"secrets"}, slices.Concat(readVerbs, writeVerbs)),
 			rule(group, []string{"providerconfigs"}, slices.Concat(writeVerbs, []string{VerbUse})),
-			rule(group, []string{"providerconfigs/undelete", "resourcesets/undelete", "modules/undelete"}, []string{"create"}),
+			rule(group, []string{"providerconfigs/undelete", "resourcesets/undelete", "modules/undelete"},
+				[]string{"create"}),
 			rule([]string{""}, []string{"secrets/undelete", "configmaps/undelete"}, []string{"create"}),
 			rule(group, []string{"plans", "resourcesets", "modules", "stacks", "notifications"}, writeVerbs),
 			rule(group, []string{"resourcesets/scale"}, []string{"update", "patch"}),
@@ -72,15 +77,17 @@ func ClusterRoles() []rbacv1.ClusterRole {
 			// A query uses a ProviderConfig, so it also needs the verb "use" on that.
 			rule(group, []string{"queries"}, []string{"create"}),
 		),
-		// Workflows of users, which the service of Temporal on this server's port serves. It is a role of its own, so that an
-		// administrator can take it out of edit, and give rights on single task queues instead.
-		role("hykube:workflows", aggregateToEdit, rule(group, []string{"workflows"}, []string{"get", "list", "create", "update", "delete", VerbWork})),
+		// Workflows of users, which the service of Temporal on this server's port serves. It is a role of its own, so
+		// that an administrator can take it out of edit, and give rights on single task queues instead.
+		role("hykube:workflows", aggregateToEdit,
+			rule(group, []string{"workflows"}, []string{"get", "list", "create", "update", "delete", VerbWork})),
 		role("hykube:aggregate-to-admin", aggregateToAdmin,
 			rule(group, []string{"plans"}, []string{VerbApprove}),
 			rule(group, []string{"plans/approval"}, decideVerbs),
 			// Both also need the rights to the objects and to the raw state of their kinds.
 			rule(group, []string{"statepushes", "statepulls"}, []string{"create"}),
-			rule([]string{"rbac.authorization.k8s.io"}, []string{"roles", "rolebindings"}, slices.Concat(readVerbs, writeVerbs)),
+			rule([]string{"rbac.authorization.k8s.io"}, []string{"roles", "rolebindings"},
+				slices.Concat(readVerbs, writeVerbs)),
 			rule([]string{"authorization.k8s.io"}, []string{"localsubjectaccessreviews"}, []string{"create"}),
 		),
 		role("hykube:plan-approver", "",
@@ -89,16 +96,19 @@ func ClusterRoles() []rbacv1.ClusterRole {
 			rule(group, []string{"plans/approval"}, decideVerbs),
 		),
 		// Neither edit nor admin has this: a user who approves plans must not remove the record of it.
-		role("hykube:plan-record-deleter", "", rule(group, []string{"planrecords"}, slices.Concat(readVerbs, []string{"delete", "deletecollection"}))),
+		role("hykube:plan-record-deleter", "",
+			rule(group, []string{"planrecords"}, slices.Concat(readVerbs, []string{"delete", "deletecollection"}))),
 		// The roles edit and admin do not include this role, since a policy restricts users who approve plans.
-		role("hykube:plan-policy-editor", "", rule(group, []string{"planpolicies", "clusterplanpolicies"}, slices.Concat(readVerbs, writeVerbs))),
+		role("hykube:plan-policy-editor", "",
+			rule(group, []string{"planpolicies", "clusterplanpolicies"}, slices.Concat(readVerbs, writeVerbs))),
 		role("hykube:provider-viewer", "",
 			rule(group, []string{"providers", "clusterplanpolicies"}, readVerbs),
 			// A validation reads only the providers' schemas, which every user can read in the OpenAPI documents.
 			rule(group, []string{"validations"}, []string{"create"}),
 			rule([]string{"apiregistration.k8s.io"}, []string{"apiservices"}, readVerbs),
 		),
-		role("hykube:temporal", "", rbacv1.PolicyRule{Verbs: []string{"*"}, NonResourceURLs: []string{"/temporal", "/temporal/*"}}),
+		role("hykube:temporal", "", rbacv1.PolicyRule{Verbs: []string{"*"},
+			NonResourceURLs: []string{"/temporal", "/temporal/*"}}),
 	)
 }
 
@@ -131,13 +141,15 @@ func ClusterRoleBindings() []rbacv1.ClusterRoleBinding {
 	return append(bindings, rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "hykube:provider-viewer"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "hykube:provider-viewer"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:authenticated"}},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind,
+			Name: "system:authenticated"}},
 	})
 }
 
 // EnsureRoles creates the roles and bindings, and adds missing rules to existing ones. Like Kubernetes, it skips those
 // with the annotation rbac.authorization.kubernetes.io/autoupdate=false.
-func EnsureRoles(ctx context.Context, client kubernetes.Interface, roles []rbacv1.ClusterRole, bindings []rbacv1.ClusterRoleBinding) error {
+func EnsureRoles(ctx context.Context, client kubernetes.Interface, roles []rbacv1.ClusterRole,
+	bindings []rbacv1.ClusterRoleBinding) error {
 	var errs []error
 	for _, r := range roles {
 		opts := reconciliation.ReconcileRoleOptions{
@@ -145,7 +157,8 @@ func EnsureRoles(ctx context.Context, client kubernetes.Interface, roles []rbacv
 			Client:  reconciliation.ClusterRoleModifier{Client: client.RbacV1().ClusterRoles()},
 			Confirm: true,
 		}
-		if err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { _, err := opts.Run(); return err }); err != nil {
+		if err := retry.RetryOnConflict(retry.DefaultBackoff,
+			func() error { _, err := opts.Run(); return err }); err != nil {
 			errs = append(errs, fmt.Errorf("ensure cluster role %q: %w", r.Name, err))
 		}
 		if ctx.Err() != nil {
@@ -158,7 +171,8 @@ func EnsureRoles(ctx context.Context, client kubernetes.Interface, roles []rbacv
 			Client:      reconciliation.ClusterRoleBindingClientAdapter{Client: client.RbacV1().ClusterRoleBindings()},
 			Confirm:     true,
 		}
-		if err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { _, err := opts.Run(); return err }); err != nil {
+		if err := retry.RetryOnConflict(retry.DefaultBackoff,
+			func() error { _, err := opts.Run(); return err }); err != nil {
 			errs = append(errs, fmt.Errorf("ensure cluster role binding %q: %w", b.Name, err))
 		}
 	}

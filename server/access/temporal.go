@@ -33,8 +33,10 @@ func TemporalProfile(kubeconfig []byte) ([]byte, error) {
 		address = net.JoinHostPort(server.Hostname(), "443")
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "# The Temporal namespace of the Kubernetes namespace %q, on the Hykube server.\n", context.Namespace)
-	fmt.Fprintf(&out, "[profile.default]\naddress = %q\nnamespace = %q\n\n[profile.default.tls]\n", address, v1alpha1.TemporalNamespace(context.Namespace))
+	fmt.Fprintf(&out, "# The Temporal namespace of the Kubernetes namespace %q, on the Hykube server.\n",
+		context.Namespace)
+	fmt.Fprintf(&out, "[profile.default]\naddress = %q\nnamespace = %q\n\n[profile.default.tls]\n", address,
+		v1alpha1.TemporalNamespace(context.Namespace))
 	for _, f := range []struct {
 		key string
 		pem []byte

@@ -133,7 +133,8 @@ func openTokens(ctx context.Context, path string, metrics prometheus.Registerer,
 		}
 	}
 	if err != nil {
-		logger.Warn("the server cannot watch the token file, and reads it again only after an interval", "file", path, "interval", tokensInterval, "error", err)
+		logger.Warn("the server cannot watch the token file, and reads it again only after an interval", "file", path,
+			"interval", tokensInterval, "error", err)
 		watcher = &fsnotify.Watcher{}
 	}
 	go t.follow(ctx, watcher, err == nil)
@@ -148,7 +149,8 @@ func (t *tokens) AuthenticateToken(ctx context.Context, token string) (*authenti
 	}
 	who := response.User
 	named := *response
-	named.User = &user.DefaultInfo{Name: who.GetName(), UID: who.GetUID(), Groups: who.GetGroups(), Extra: rights.NamedByTokenFile()}
+	named.User = &user.DefaultInfo{Name: who.GetName(), UID: who.GetUID(), Groups: who.GetGroups(),
+		Extra: rights.NamedByTokenFile()}
 	return &named, true, nil
 }
 
@@ -177,7 +179,8 @@ func (t *tokens) follow(ctx context.Context, watcher *fsnotify.Watcher, watching
 		case <-watcher.Events:
 			settled = time.After(tokensSettle)
 		case err := <-watcher.Errors:
-			t.logger.Warn("the server cannot watch the token file, and reads it again only after an interval", "file", t.path, "interval", tokensInterval, "error", err)
+			t.logger.Warn("the server cannot watch the token file, and reads it again only after an interval", "file",
+				t.path, "interval", tokensInterval, "error", err)
 		case <-poll.C:
 			t.reload()
 		case <-settled:
@@ -197,7 +200,8 @@ func (t *tokens) reload() {
 	next, err := readTokens(t.path)
 	if err != nil {
 		t.broken.Set(1)
-		t.logger.Error("the token file cannot be read: the tokens that were read before stay valid", "file", t.path, "error", err)
+		t.logger.Error("the token file cannot be read: the tokens that were read before stay valid", "file", t.path,
+			"error", err)
 		return
 	}
 	t.current.Store(next)

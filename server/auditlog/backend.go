@@ -55,7 +55,8 @@ func Record(sink k8saudit.Sink) audit.RecordFunc {
 			end.Annotations = maps.Clone(ev.Annotations)
 			end.Annotations[audit.Prefix+"outcome"], end.ResponseStatus = outcome(err)
 			if !interrupted { // the time until the server noticed says nothing about the call
-				end.Annotations["apiserver.latency.k8s.io/total"] = end.StageTimestamp.Sub(ev.StageTimestamp.Time).String()
+				end.Annotations["apiserver.latency.k8s.io/total"] = end.StageTimestamp.Sub(
+					ev.StageTimestamp.Time).String()
 			}
 			sink.ProcessEvents(&end) // a failure is counted, logged, and makes the server not ready
 		}, nil
@@ -64,7 +65,8 @@ func Record(sink k8saudit.Sink) audit.RecordFunc {
 
 func callEvent(c audit.Call) *auditinternal.Event {
 	gv, _ := schema.ParseGroupVersion(c.Object.APIVersion)
-	ev := newEvent(string(c.Operation), "/apis/"+c.Object.APIVersion+"/namespaces/"+c.Object.Namespace+"/"+c.Plural+"/"+c.Object.Name+"/provider")
+	ev := newEvent(string(c.Operation), "/apis/"+c.Object.APIVersion+"/namespaces/"+c.Object.Namespace+"/"+c.Plural+"/"+
+		c.Object.Name+"/provider")
 	ev.ObjectRef = &auditinternal.ObjectReference{
 		Resource: c.Plural, Namespace: c.Object.Namespace, Name: c.Object.Name, UID: c.Object.UID,
 		APIGroup: gv.Group, APIVersion: gv.Version, Subresource: "provider",
@@ -83,15 +85,18 @@ func outcome(err error) (string, *metav1.Status) {
 	case err == nil:
 		return "Succeeded", &metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusOK}
 	case diag.IsFailure(err, diag.Lost):
-		return "Unknown", &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonTimeout, Code: http.StatusGatewayTimeout}
+		return "Unknown", &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonTimeout,
+			Code: http.StatusGatewayTimeout}
 	}
-	return "Failed", &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError, Code: http.StatusInternalServerError}
+	return "Failed", &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError,
+		Code: http.StatusInternalServerError}
 }
 
 func newEvent(verb, uri string) *auditinternal.Event {
 	now := metav1.NowMicro()
 	return &auditinternal.Event{
-		Level: auditinternal.LevelMetadata, AuditID: types.UID(uuid.NewString()), Stage: auditinternal.StageRequestReceived,
+		Level: auditinternal.LevelMetadata, AuditID: types.UID(uuid.NewString()),
+		Stage:      auditinternal.StageRequestReceived,
 		RequestURI: uri, Verb: verb, UserAgent: "hykube", RequestReceivedTimestamp: now, StageTimestamp: now,
 		User: authenticationv1.UserInfo{Username: user.APIServerUser},
 	}

@@ -35,8 +35,8 @@ type callRecord struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// Calls returns the calls of a log that have a record after the one with the sequence number, in the order of their first such record. It
-// does not verify the log.
+// Calls returns the calls of a log that have a record after the one with the sequence number, in the order of their
+// first such record. It does not verify the log.
 func Calls(path string, after uint64) (calls []Call, err error) {
 	all, err := files(path)
 	if err == nil && len(all) == 0 {
@@ -49,7 +49,8 @@ func Calls(path string, after uint64) (calls []Call, err error) {
 	for _, file := range all {
 		err := eachLine(file, func(line []byte) {
 			var r callRecord
-			if json.Unmarshal(line, &r) != nil || r.ObjectRef.Subresource != "provider" { // verify reports a damaged line
+			// verify reports a damaged line
+			if json.Unmarshal(line, &r) != nil || r.ObjectRef.Subresource != "provider" {
 				return
 			}
 			if sequence, _ := strconv.ParseUint(r.Annotations[sequenceKey], 10, 64); sequence <= after {

@@ -112,7 +112,8 @@ func ReadKey(path string) ([]byte, error) {
 		return nil, fmt.Errorf("read key of audit log: %w", err)
 	}
 	if len(key) != keyBytes {
-		return nil, fmt.Errorf("read key of audit log %q: it has %d bytes instead of %d; restore it from a backup", path, len(key), keyBytes)
+		return nil, fmt.Errorf("read key of audit log %q: it has %d bytes instead of %d; restore it from a backup",
+			path, len(key), keyBytes)
 	}
 	return key, nil
 }
@@ -124,7 +125,8 @@ func ownKey(path, log string) ([]byte, error) {
 		return key, err
 	}
 	if files, err := files(log); err != nil || len(files) > 0 {
-		return nil, errors.Join(err, fmt.Errorf("read key of audit log %q: %w, and the server cannot verify the log %q without it; restore the file from a backup, or move the log to another directory to begin a new one", path, fs.ErrNotExist, log))
+		return nil, errors.Join(err, fmt.Errorf(
+			"read key of audit log %q: %w, and the server cannot verify the log %q without it; restore the file from a backup, or move the log to another directory to begin a new one", path, fs.ErrNotExist, log))
 	}
 	key = make([]byte, keyBytes)
 	rand.Read(key) // rand.Read never fails: https://pkg.go.dev/crypto/rand#Read

@@ -100,13 +100,15 @@ func (l *Log) resume(head Head) (note map[string]string, err error) {
 				return nil, err
 			}
 			note[tornKey] = string(torn[:min(len(torn), keptTorn)])
-			l.cfg.Logger.Warn("the last line of the audit log was incomplete; the first record of this start keeps it", "file", l.cfg.Path)
+			l.cfg.Logger.Warn("the last line of the audit log was incomplete; the first record of this start keeps it",
+				"file", l.cfg.Path)
 		}
 	}
 	l.oldest = head.First
 	if head.Sequence > l.last.Sequence {
 		note[missingKey] = fmt.Sprintf("%d-%d", l.last.Sequence+1, head.Sequence)
-		l.cfg.Logger.Error("records of the audit log are missing; see hykube audit verify", "file", l.cfg.Path, "records", note[missingKey])
+		l.cfg.Logger.Error("records of the audit log are missing; see hykube audit verify", "file", l.cfg.Path,
+			"records", note[missingKey])
 		l.last = head.link
 	}
 	l.saved = head.link

@@ -11,8 +11,8 @@ import (
 	"github.com/hykube/hykube/internal/audit"
 )
 
-// causeHeader is the header with the cause of a request of the server to itself: the plan or the user on whose behalf the
-// server acts.
+// causeHeader is the header with the cause of a request of the server to itself: the plan or the user on whose behalf
+// the server acts.
 const causeHeader = "Hykube-On-Behalf-Of"
 
 // SendCause returns a transport that sends the cause of a request's context.
@@ -37,7 +37,8 @@ func (t sendCause) RoundTrip(r *http.Request) (*http.Response, error) {
 func ReceiveCause(inner authenticator.Request) authenticator.Request {
 	return authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
 		who, ok, err := inner.AuthenticateRequest(r)
-		if header := r.Header.Get(causeHeader); ok && err == nil && header != "" && who.User.GetName() == user.APIServerUser {
+		if header := r.Header.Get(causeHeader); ok && err == nil && header != "" &&
+			who.User.GetName() == user.APIServerUser {
 			var notes map[string]string
 			if json.Unmarshal([]byte(header), &notes) == nil {
 				k8saudit.AddAuditAnnotationsMap(r.Context(), notes)

@@ -58,7 +58,8 @@ type withState struct{ k8saudit.PolicyRuleEvaluator }
 
 func (e withState) EvaluatePolicyRule(attrs authorizer.Attributes) k8saudit.RequestAuditConfig {
 	if attrs.IsResourceRequest() && attrs.GetSubresource() == "state" {
-		return k8saudit.RequestAuditConfig{Level: auditinternal.LevelMetadata, OmitStages: []auditinternal.Stage{auditinternal.StageResponseStarted}}
+		return k8saudit.RequestAuditConfig{Level: auditinternal.LevelMetadata,
+			OmitStages: []auditinternal.Stage{auditinternal.StageResponseStarted}}
 	}
 	return e.PolicyRuleEvaluator.EvaluatePolicyRule(attrs)
 }

@@ -122,7 +122,8 @@ func (v *verifier) check(line []byte) {
 	case r.Sequence-v.last.Sequence-1 < v.changed:
 		v.problem("a line before this one was inserted")
 	case r.Sequence == v.last.Sequence+1 && r.previous != v.last.Code:
-		v.problem("record %d does not continue record %d: the log, or its server's data, was replaced by an older copy", r.Sequence, v.last.Sequence)
+		v.problem("record %d does not continue record %d: the log, or its server's data, was replaced by an older copy",
+			r.Sequence, v.last.Sequence)
 	}
 	v.explain(r)
 	v.last, v.changed = r.link, 0
@@ -135,7 +136,8 @@ func (v *verifier) check(line []byte) {
 // begin checks that the log begins with the oldest record that the server keeps.
 func (v *verifier) begin(r record) {
 	if v.head != nil && v.head.First > 0 && r.Sequence > v.head.First {
-		v.problem("%s missing before this line, and the server did not remove such records", span(v.head.First, r.Sequence-1))
+		v.problem("%s missing before this line, and the server did not remove such records",
+			span(v.head.First, r.Sequence-1))
 	}
 }
 

@@ -58,7 +58,8 @@ func (c *Configs) start() {
 	c.secrets = cache.NewSharedIndexInformer(lw, &corev1.Secret{}, 0, nil)
 	_ = c.secrets.SetTransform(func(obj any) (any, error) {
 		if s, ok := obj.(*corev1.Secret); ok {
-			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace, ResourceVersion: s.ResourceVersion}}, nil
+			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace,
+				ResourceVersion: s.ResourceVersion}}, nil
 		}
 		return obj, nil
 	})
@@ -67,7 +68,8 @@ func (c *Configs) start() {
 			c.secretChanged(name)
 		}
 	}
-	_, _ = c.secrets.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: touch, UpdateFunc: func(_, obj any) { touch(obj) }, DeleteFunc: touch})
+	_, _ = c.secrets.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: touch,
+		UpdateFunc: func(_, obj any) { touch(obj) }, DeleteFunc: touch})
 }
 
 // providerChanged validates the configurations of a provider again.
@@ -82,7 +84,8 @@ func (c *Configs) secretChanged(secret cache.ObjectName) {
 
 // reads reports whether a ProviderConfig takes a value from a Secret.
 func reads(cfg *v1alpha1.ProviderConfig, secret cache.ObjectName) bool {
-	return cfg.Namespace == secret.Namespace && slices.ContainsFunc(cfg.Spec.SecretRefs, func(ref v1alpha1.SecretArgument) bool { return ref.Name == secret.Name })
+	return cfg.Namespace == secret.Namespace && slices.ContainsFunc(cfg.Spec.SecretRefs,
+		func(ref v1alpha1.SecretArgument) bool { return ref.Name == secret.Name })
 }
 
 // readers returns the names of the ProviderConfigs that take a value from a Secret.
@@ -146,14 +149,15 @@ func (c *Configs) check(ctx context.Context, cfg *v1alpha1.ProviderConfig) (reas
 	}
 	var unread error
 	// The values of references are unknown here; only plans know them.
-	conf, err := c.Catalog.Configuration(ctx, entry, cfg, catalog.Sources{Functions: functions, Secret: func(ctx context.Context, name, key string) ([]byte, error) {
-		value, err := c.Secrets.Secret(ctx, cfg.Namespace, name, key)
-		if _, missing := errors.AsType[*store.SecretError](err); !missing {
-			unread = cmp.Or(unread, err)
-		}
-		secrets.Add(string(value))
-		return value, err
-	}})
+	conf, err := c.Catalog.Configuration(ctx, entry, cfg,
+		catalog.Sources{Functions: functions, Secret: func(ctx context.Context, name, key string) ([]byte, error) {
+			value, err := c.Secrets.Secret(ctx, cfg.Namespace, name, key)
+			if _, missing := errors.AsType[*store.SecretError](err); !missing {
+				unread = cmp.Or(unread, err)
+			}
+			secrets.Add(string(value))
+			return value, err
+		}})
 	if unread != nil {
 		return "", "", unread
 	}
@@ -193,15 +197,20 @@ func (c *Configs) whyNotReady(ctx context.Context, name string) (reason, message
 	switch {
 	case err != nil && !apierrors.IsNotFound(err):
 		return "", "", fmt.Errorf("read provider %q: %w", name, err)
-	case err == nil && p.DeletionTimestamp == nil && !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStalled):
+	case err == nil && p.DeletionTimestamp == nil && !meta.IsStatusConditionTrue(p.Status.Conditions,
+		v1alpha1.ConditionStalled):
 		return v1alpha1.ReasonInstalling, fmt.Sprintf("The provider %q is being installed.", name), nil
 	}
-	return v1alpha1.ReasonProviderNotReady, fmt.Sprintf("The provider %q does not exist or is not ready; see kubectl describe provider %s.", name, name), nil
+	return v1alpha1.ReasonProviderNotReady,
+		fmt.Sprintf("The provider %q does not exist or is not ready; see kubectl describe provider %s.", name, name),
+		nil
 }
 
-func (c *Configs) status(ctx context.Context, cfg *v1alpha1.ProviderConfig, change func(*v1alpha1.ProviderConfigStatus)) error {
-	return ignoreNotFound(loopback.Update(ctx, c.Client, "providerconfigs", cfg.Namespace, cfg.Name, "status", func(fresh *v1alpha1.ProviderConfig) error {
-		change(&fresh.Status)
-		return nil
-	}))
+func (c *Configs) status(ctx context.Context, cfg *v1alpha1.ProviderConfig,
+	change func(*v1alpha1.ProviderConfigStatus)) error {
+	return ignoreNotFound(loopback.Update(ctx, c.Client, "providerconfigs", cfg.Namespace, cfg.Name, "status",
+		func(fresh *v1alpha1.ProviderConfig) error {
+			change(&fresh.Status)
+			return nil
+		}))
 }

@@ -1,8 +1,8 @@
 // Package controller watches the fixed kinds. It installs Providers and serves their kinds, and checks ProviderConfigs
-// with their providers. It makes the plans of Stacks, starts the workflows of Plans, and signals those of Notifications.
-// It records the transitions of these objects as Events. Each controller is a queue of names and a function that
-// processes one of them. Only ResourceSets polls. The package imports internal packages and the clients of the API, and
-// does not know how a plan is made.
+// with their providers. It makes the plans of Stacks, starts the workflows of Plans, and signals those of
+// Notifications. It records the transitions of these objects as Events. Each controller is a queue of names and a
+// function that processes one of them. Only ResourceSets polls. The package imports internal packages and the clients
+// of the API, and does not know how a plan is made.
 package controller
 
 import (
@@ -49,7 +49,8 @@ func newQueue[K queueKey](name string, logger *slog.Logger, reconcile func(conte
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[K](200*time.Millisecond, pause)
 	return &queue[K]{
 		name: name, reconcile: reconcile, logger: logger,
-		work: workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{Name: name}),
+		work: workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
+			workqueue.TypedRateLimitingQueueConfig[K]{Name: name}),
 	}
 }
 
@@ -89,7 +90,8 @@ func (q *queue[K]) next(ctx context.Context) bool {
 }
 
 // informer watches a kind of hykube.io and adds changed objects to the queue.
-func informer(client rest.Interface, resource string, example runtime.Object, q *queue[cache.ObjectName]) cache.SharedIndexInformer {
+func informer(client rest.Interface, resource string, example runtime.Object,
+	q *queue[cache.ObjectName]) cache.SharedIndexInformer {
 	inf := watch(client, resource, example)
 	enqueue := func(obj any) {
 		if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
@@ -106,7 +108,8 @@ func informer(client rest.Interface, resource string, example runtime.Object, q 
 // watch watches a kind of hykube.io.
 func watch(client rest.Interface, resource string, example runtime.Object) cache.SharedIndexInformer {
 	lw := cache.NewListWatchFromClient(client, resource, metav1.NamespaceAll, fields.Everything())
-	return cache.NewSharedIndexInformer(lw, example, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	return cache.NewSharedIndexInformer(lw, example, 0,
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 }
 
 // follow calls changed for each object of an informer that was created, changed or deleted.
@@ -120,7 +123,8 @@ func follow(inf cache.SharedIndexInformer, changed func(metav1.Object)) {
 		}
 	}
 	// AddEventHandler fails only on a stopped informer.
-	_, _ = inf.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: handle, UpdateFunc: func(_, obj any) { handle(obj) }, DeleteFunc: handle})
+	_, _ = inf.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: handle,
+		UpdateFunc: func(_, obj any) { handle(obj) }, DeleteFunc: handle})
 }
 
 // lookup returns an object from an informer's cache; ok is false if it is not there. Callers must not change the
@@ -161,7 +165,8 @@ func uid(ref workflows.Plan) types.UID { return types.UID(ref.UID) }
 
 // Run runs the controllers until ctx ends. Plans, and the worker that work starts, wait until every Provider was
 // reconciled once. So a restarted server does not plan without the kinds that it served before.
-func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Plans, sets *ResourceSets, stacks *Stacks, notifications *Notifications, recorder *events.Recorder, work func() error) error {
+func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Plans, sets *ResourceSets, stacks *Stacks,
+	notifications *Notifications, recorder *events.Recorder, work func() error) error {
 	providers.Changed = configs.providerChanged
 	providers.start()
 	configs.start()
@@ -182,7 +187,8 @@ func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Pla
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	informers := []cache.SharedIndexInformer{providers.informer, configs.informer, configs.secrets, plans.informer, stacks.informer, notifications.informer}
+	informers := []cache.SharedIndexInformer{providers.informer, configs.informer, configs.secrets, plans.informer,
+		stacks.informer, notifications.informer}
 	var synced []cache.InformerSynced
 	for _, inf := range append(informers, plans.judged.informers...) {
 		synced = append(synced, inf.HasSynced)

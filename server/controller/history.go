@@ -54,7 +54,8 @@ func (h History) outdated(plans []*v1alpha1.Plan, now time.Time) (remove []*v1al
 }
 
 // prune removes finished plans that exceed the limits. Their records remain.
-func (p *Plans) prune(ctx context.Context, limits History, b *bindings, namespace string, plans []*v1alpha1.Plan) error {
+func (p *Plans) prune(ctx context.Context, limits History, b *bindings, namespace string,
+	plans []*v1alpha1.Plan) error {
 	remove, next := limits.outdated(plans, time.Now())
 	removed := 0
 	for _, obj := range remove {
@@ -70,7 +71,8 @@ func (p *Plans) prune(ctx context.Context, limits History, b *bindings, namespac
 			next = time.Second
 			break
 		}
-		opts := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(obj.UID), ResourceVersion: new(obj.ResourceVersion)}}
+		opts := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(obj.UID),
+			ResourceVersion: new(obj.ResourceVersion)}}
 		err := p.Client.Delete().Namespace(namespace).Resource("plans").Name(obj.Name).Body(&opts).Do(ctx).Error()
 		if apierrors.IsConflict(err) {
 			next = time.Second // the plan was written in the meantime, which need not trigger a check
@@ -86,8 +88,8 @@ func (p *Plans) prune(ctx context.Context, limits History, b *bindings, namespac
 	return nil
 }
 
-// uncertain reports whether the outcome of a plan's change is unknown. The plan explains that change, so the server keeps
-// the plan until a user has checked the infrastructure.
+// uncertain reports whether the outcome of a plan's change is unknown. The plan explains that change, so the server
+// keeps the plan until a user has checked the infrastructure.
 func (p *Plans) uncertain(ctx context.Context, b *bindings, plan types.UID) (bool, error) {
 	from := b.uncertain[plan] // the index at which it was found last time
 	for c, err := range p.Ledger.Changes(ctx, plan, from) {
@@ -169,7 +171,8 @@ func recordedChanges(ctx context.Context, l *ledger.Ledger, plan types.UID) (out
 			out.applied.Count(&c.PlanChange)
 		}
 		if len(*to) < v1alpha1.MaxRecordedChanges {
-			*to = append(*to, numbered{c.Index, v1alpha1.PlanRecordChange{Address: c.Address, Deposed: c.Deposed, Action: c.Action, Outcome: c.State}})
+			*to = append(*to, numbered{c.Index,
+				v1alpha1.PlanRecordChange{Address: c.Address, Deposed: c.Deposed, Action: c.Action, Outcome: c.State}})
 		}
 	}
 	kept := append(open, made[:min(len(made), v1alpha1.MaxRecordedChanges-len(open))]...)

@@ -62,7 +62,8 @@ const (
 
 func (c *Notifications) start(plans *Plans, stacks *Stacks, secrets cache.SharedIndexInformer) {
 	c.plans, c.stacks = plans, stacks
-	c.signaled, c.signaledAt, c.ids = map[string]map[string]bool{}, map[string]time.Time{}, map[cache.ObjectName]string{}
+	c.signaled, c.signaledAt, c.ids = map[string]map[string]bool{}, map[string]time.Time{},
+		map[cache.ObjectName]string{}
 	c.queue = newQueue("notification", c.Logger, c.reconcile)
 	c.informer = informer(c.Client, "notifications", &v1alpha1.Notification{}, c.queue)
 	changed := func(obj any) {
@@ -72,7 +73,8 @@ func (c *Notifications) start(plans *Plans, stacks *Stacks, secrets cache.Shared
 	}
 	for _, inf := range []cache.SharedIndexInformer{plans.informer, stacks.informer} {
 		// AddEventHandler fails only on a stopped informer.
-		_, _ = inf.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: changed, UpdateFunc: func(_, obj any) { changed(obj) }})
+		_, _ = inf.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: changed,
+			UpdateFunc: func(_, obj any) { changed(obj) }})
 	}
 	follow(secrets, c.secretChanged)
 }
@@ -80,7 +82,8 @@ func (c *Notifications) start(plans *Plans, stacks *Stacks, secrets cache.Shared
 // secretChanged queues the Notifications that name a Secret.
 func (c *Notifications) secretChanged(secret metav1.Object) {
 	c.enqueue(secret.GetNamespace(), func(n *v1alpha1.Notification) bool {
-		return slices.ContainsFunc(n.Spec.Webhook.SecretKeys(), func(k v1alpha1.SecretKey) bool { return k.Name == secret.GetName() })
+		return slices.ContainsFunc(n.Spec.Webhook.SecretKeys(),
+			func(k v1alpha1.SecretKey) bool { return k.Name == secret.GetName() })
 	})
 }
 
@@ -176,7 +179,8 @@ func (c *Notifications) current(n *v1alpha1.Notification) []notification.Transit
 	return currentOf(n, c.plans.in(n.Namespace), c.stacks.in(n.Namespace))
 }
 
-func currentOf(n *v1alpha1.Notification, plans []*v1alpha1.Plan, stacks []*v1alpha1.Stack) (out []notification.Transition) {
+func currentOf(n *v1alpha1.Notification, plans []*v1alpha1.Plan,
+	stacks []*v1alpha1.Stack) (out []notification.Transition) {
 	selects := func(labels.Set) bool { return true }
 	if n.Spec.Selector != nil {
 		selector, err := metav1.LabelSelectorAsSelector(n.Spec.Selector)
@@ -208,19 +212,23 @@ func currentOf(n *v1alpha1.Notification, plans []*v1alpha1.Plan, stacks []*v1alp
 		}
 		add(t, ok, of)
 	}
-	slices.SortFunc(out, func(a, b notification.Transition) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID)) })
+	slices.SortFunc(out, func(a, b notification.Transition) int {
+		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID))
+	})
 	return out[max(0, len(out)-maxCurrent):]
 }
 
 // signal signals the workflow of a Notification, and starts it if it does not run.
 func (c *Notifications) signal(ctx context.Context, n *v1alpha1.Notification, current []notification.Transition) error {
 	ref := refOfNotification(n)
-	_, err := c.Temporal.SignalWithStartWorkflow(ctx, ref.WorkflowID(), workflows.SignalTransitions, workflows.Transitions{Current: current}, client.StartWorkflowOptions{
-		ID: ref.WorkflowID(), TaskQueue: workflows.TaskQueue,
-		TypedSearchAttributes: temporal.NewSearchAttributes(temporal.NewSearchAttributeKeyKeyword(workflows.SearchNamespace).ValueSet(n.Namespace)),
-		Priority:              temporal.Priority{FairnessKey: n.Namespace},
-		StaticSummary:         fmt.Sprintf("Notification %s/%s", n.Namespace, n.Name),
-	}, workflows.NotifyName, workflows.NotifyState{Notification: ref})
+	_, err := c.Temporal.SignalWithStartWorkflow(ctx, ref.WorkflowID(), workflows.SignalTransitions,
+		workflows.Transitions{Current: current}, client.StartWorkflowOptions{
+			ID: ref.WorkflowID(), TaskQueue: workflows.TaskQueue,
+			TypedSearchAttributes: temporal.NewSearchAttributes(
+				temporal.NewSearchAttributeKeyKeyword(workflows.SearchNamespace).ValueSet(n.Namespace)),
+			Priority:      temporal.Priority{FairnessKey: n.Namespace},
+			StaticSummary: fmt.Sprintf("Notification %s/%s", n.Namespace, n.Name),
+		}, workflows.NotifyName, workflows.NotifyState{Notification: ref})
 	if err != nil {
 		return fmt.Errorf("signal workflow %q: %w", ref.WorkflowID(), err)
 	}
@@ -241,7 +249,8 @@ func (c *Notifications) cancelOrphans(ctx context.Context) error {
 	for _, obj := range c.informer.GetStore().List() {
 		exists[refOfNotification(obj.(*v1alpha1.Notification)).WorkflowID()] = true
 	}
-	request := &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running'", workflows.NotifyName)}
+	request := &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf(
+		"WorkflowType = '%s' AND ExecutionStatus = 'Running'", workflows.NotifyName)}
 	for {
 		page, err := c.Temporal.ListWorkflow(ctx, request)
 		if err != nil {

@@ -42,7 +42,8 @@ func (p *Plans) receiveWritten(ctx context.Context) {
 }
 
 func (p *Plans) noteWritten(w kinds.Written) {
-	if !slices.ContainsFunc(p.in(w.Namespace), func(plan *v1alpha1.Plan) bool { return awaitsApproval(plan) || isBeingMade(plan) }) {
+	if !slices.ContainsFunc(p.in(w.Namespace),
+		func(plan *v1alpha1.Plan) bool { return awaitsApproval(plan) || isBeingMade(plan) }) {
 		return
 	}
 	p.mu.Lock()
@@ -92,10 +93,11 @@ func (p *Plans) markStale(ctx context.Context, b *bindings, namespace string, pl
 	return nil
 }
 
-// noteReconfigured queues a namespace in which a plan awaits approval or is being made, because a Secret of a ProviderConfig
-// was written.
+// noteReconfigured queues a namespace in which a plan awaits approval or is being made, because a Secret of a
+// ProviderConfig was written.
 func (p *Plans) noteReconfigured(namespace, config string) {
-	if !slices.ContainsFunc(p.in(namespace), func(plan *v1alpha1.Plan) bool { return awaitsApproval(plan) || isBeingMade(plan) }) {
+	if !slices.ContainsFunc(p.in(namespace),
+		func(plan *v1alpha1.Plan) bool { return awaitsApproval(plan) || isBeingMade(plan) }) {
 		return
 	}
 	p.mu.Lock()
@@ -128,7 +130,8 @@ func (p *Plans) markReconfigured(ctx context.Context, namespace string, plans []
 			if !other {
 				continue
 			}
-			if err := p.reportStale(ctx, plan, changedText(plan, fmt.Sprintf("A Secret of the ProviderConfig %q", name))); err != nil {
+			if err := p.reportStale(ctx, plan,
+				changedText(plan, fmt.Sprintf("A Secret of the ProviderConfig %q", name))); err != nil {
 				return err
 			}
 			break
@@ -182,11 +185,12 @@ func changedText(plan *v1alpha1.Plan, object string) string {
 		object, v1alpha1.ApproveCommand(plan.Name, plan.Namespace, plan.Status.Digest))
 }
 
-// rightsCheck is the time after which the server looks again whether the requester of a waiting plan still has the rights. Nothing
-// tells the controller of a change of the token file or of a RoleBinding.
+// rightsCheck is the time after which the server looks again whether the requester of a waiting plan still has the
+// rights. Nothing tells the controller of a change of the token file or of a RoleBinding.
 const rightsCheck = 30 * time.Second
 
-// markUnauthorized marks a plan that awaits approval, and that no approval can apply, because its requester lost a right.
+// markUnauthorized marks a plan that awaits approval, and that no approval can apply, because its requester lost a
+// right.
 func (p *Plans) markUnauthorized(ctx context.Context, name cache.ObjectName, plan *v1alpha1.Plan) error {
 	if p.LostRights == nil {
 		return nil
@@ -196,7 +200,8 @@ func (p *Plans) markUnauthorized(ctx context.Context, name cache.ObjectName, pla
 	if err != nil || why == "" {
 		return err
 	}
-	return p.reportStale(ctx, plan, diag.Sentence(why)+" No approval can apply the plan. Give the right back, or make a new plan as another user.")
+	return p.reportStale(ctx, plan,
+		diag.Sentence(why)+" No approval can apply the plan. Give the right back, or make a new plan as another user.")
 }
 
 // awaitsApproval reports whether a plan waits for approval and its condition Ready has the reason AwaitingApproval.
@@ -207,5 +212,6 @@ func awaitsApproval(p *v1alpha1.Plan) bool {
 
 // isBeingMade reports whether a plan will await approval when it is made.
 func isBeingMade(p *v1alpha1.Plan) bool {
-	return !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned) && !p.Ended() && p.Status.Cancel == nil && !p.Spec.Speculative
+	return !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned) && !p.Ended() &&
+		p.Status.Cancel == nil && !p.Spec.Speculative
 }

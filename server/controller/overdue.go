@@ -54,8 +54,8 @@ func (o *overdue) find(stacks []*v1alpha1.Stack, now time.Time) map[string]time.
 	return late
 }
 
-// lastRun returns the time of the last request of a schedule. busy is true while a drift check runs, since no other begins
-// meanwhile.
+// lastRun returns the time of the last request of a schedule. busy is true while a drift check runs, since no other
+// begins meanwhile.
 func lastRun(s *v1alpha1.Stack, workflow string) (last time.Time, busy bool) {
 	asked := s.Status.Scheduled
 	if workflow == workflows.DriftCheckName {

@@ -11,12 +11,17 @@ import (
 // planStates are the reasons of the condition Ready of a Plan. The metrics count others as otherState, so that no user
 // adds further ones.
 var planStates = map[string]bool{
-	v1alpha1.ReasonPlanning: true, v1alpha1.ReasonQueued: true, v1alpha1.ReasonAwaitingProvider: true, v1alpha1.ReasonAwaitingObjects: true,
-	v1alpha1.ReasonSpeculative: true, v1alpha1.ReasonPlanFailed: true, v1alpha1.ReasonNoChanges: true, v1alpha1.ReasonDeferred: true,
-	v1alpha1.ReasonAwaitingApproval: true, v1alpha1.ReasonBlocked: true, v1alpha1.ReasonPolicyDenied: true, v1alpha1.ReasonStale: true,
-	v1alpha1.ReasonDiscarded: true, v1alpha1.ReasonSuperseded: true, v1alpha1.ReasonApproved: true, v1alpha1.ReasonApplying: true, v1alpha1.ReasonRolloutPaused: true,
-	v1alpha1.ReasonApplied: true, v1alpha1.ReasonAppliedInPart: true, v1alpha1.ReasonApplyFailed: true, v1alpha1.ReasonCancelling: true,
-	v1alpha1.ReasonCancelled: true, v1alpha1.ReasonServerCopied: true, v1alpha1.ReasonServerFrozen: true,
+	v1alpha1.ReasonPlanning: true, v1alpha1.ReasonQueued: true, v1alpha1.ReasonAwaitingProvider: true,
+	v1alpha1.ReasonAwaitingObjects: true,
+	v1alpha1.ReasonSpeculative:     true, v1alpha1.ReasonPlanFailed: true, v1alpha1.ReasonNoChanges: true,
+	v1alpha1.ReasonDeferred:         true,
+	v1alpha1.ReasonAwaitingApproval: true, v1alpha1.ReasonBlocked: true, v1alpha1.ReasonPolicyDenied: true,
+	v1alpha1.ReasonStale:     true,
+	v1alpha1.ReasonDiscarded: true, v1alpha1.ReasonSuperseded: true, v1alpha1.ReasonApproved: true,
+	v1alpha1.ReasonApplying: true, v1alpha1.ReasonRolloutPaused: true,
+	v1alpha1.ReasonApplied: true, v1alpha1.ReasonAppliedInPart: true, v1alpha1.ReasonApplyFailed: true,
+	v1alpha1.ReasonCancelling: true,
+	v1alpha1.ReasonCancelled:  true, v1alpha1.ReasonServerCopied: true, v1alpha1.ReasonServerFrozen: true,
 }
 
 const otherState = "Other"

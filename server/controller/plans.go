@@ -53,10 +53,11 @@ type Plans struct {
 	NamespacePlans int
 	// Judge evaluates the current policies for a plan that waits for a decision, with the approvals that it has.
 	Judge func(ctx context.Context, plan *v1alpha1.Plan) (*policy.Verdict, error)
-	// OtherSecrets reports whether a plan was made with other values of a ProviderConfig's Secrets, apart from those that rotate.
+	// OtherSecrets reports whether a plan was made with other values of a ProviderConfig's Secrets, apart from those
+	// that rotate.
 	OtherSecrets func(ctx context.Context, plan *v1alpha1.Plan, config string) (bool, error)
-	// LostRights returns why no approval can apply a plan whose requester has lost the rights; "" if the requester has them. Nil
-	// checks nothing.
+	// LostRights returns why no approval can apply a plan whose requester has lost the rights; "" if the requester has
+	// them. Nil checks nothing.
 	LostRights func(ctx context.Context, plan *v1alpha1.Plan) (string, error)
 	// Hold holds approved plans that another server may apply; the zero value holds none.
 	Hold changes.Hold
@@ -84,8 +85,8 @@ type Plans struct {
 	reconfigured map[string]map[string]bool
 	// stages holds the last known stage of each plan.
 	stages map[types.UID]stage
-	// requests holds the keys of the requests that this process has sent. started holds the times at which it last started
-	// workflows, by their IDs.
+	// requests holds the keys of the requests that this process has sent. started holds the times at which it last
+	// started workflows, by their IDs.
 	requests map[string]bool
 	started  map[string]time.Time
 	// plans holds the plans that this process has seen, since a new plan may have the name of a deleted one.
@@ -97,7 +98,8 @@ func (p *Plans) start() {
 	p.making, p.applying = fair.NewLimited(p.MaxRunning, p.NamespacePlans), fair.New(p.MaxRunning)
 	p.slots = map[types.UID]phaseSlot{}
 	p.requests, p.started, p.plans = map[string]bool{}, map[string]time.Time{}, map[cache.ObjectName]workflows.Plan{}
-	p.bindings, p.stages, p.written = map[string]*bindings{}, map[types.UID]stage{}, map[string]map[types.UID]kinds.Written{}
+	p.bindings, p.stages, p.written = map[string]*bindings{}, map[types.UID]stage{},
+		map[string]map[types.UID]kinds.Written{}
 	p.queue = newQueue("plan", p.Logger, p.reconcile)
 	p.namespaces = newQueue("plans of namespace", p.Logger, p.reconcileNamespace)
 	p.dropped = newQueue("changes of deleted plan", p.Logger, p.drop)
@@ -209,7 +211,8 @@ func (p *Plans) awaitObjects(ctx context.Context, name cache.ObjectName, obj *v1
 		}
 		message := fmt.Sprintf("Its objects were not complete within %s. Make a new plan.", uploadTimeout)
 		s.ObservedGeneration, s.FinishedAt = obj.Generation, new(metav1.Now())
-		condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionPlanned, false, v1alpha1.ReasonPlanFailed, message)
+		condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionPlanned, false, v1alpha1.ReasonPlanFailed,
+			message)
 		condition.Stalled(&s.Conditions, obj.Generation, v1alpha1.ReasonPlanFailed, message)
 	})
 	if err != nil && !errors.Is(err, store.ErrGone) {
@@ -218,8 +221,8 @@ func (p *Plans) awaitObjects(ctx context.Context, name cache.ObjectName, obj *v1
 	return p.Ledger.DropDocuments(ctx, obj.UID)
 }
 
-// runCheck is the time after which a workflow is started again. A run that exists goes on. Temporal may have lost it, as after a
-// restore of its database.
+// runCheck is the time after which a workflow is started again. A run that exists goes on. Temporal may have lost it,
+// as after a restore of its database.
 const runCheck = time.Minute
 
 // begin starts a workflow unless it runs already.
@@ -330,7 +333,8 @@ type stage struct{ waits, supersedes, finished, recorded bool }
 
 // noteStage queues the namespace of a plan if the plan's stage has changed. The progress of an apply does not matter.
 func (p *Plans) noteStage(obj *v1alpha1.Plan) {
-	now := stage{waits(obj), supersedes(obj), obj.Status.FinishedAt != nil, !slices.Contains(obj.Finalizers, v1alpha1.FinalizerRecord)}
+	now := stage{waits(obj), supersedes(obj), obj.Status.FinishedAt != nil,
+		!slices.Contains(obj.Finalizers, v1alpha1.FinalizerRecord)}
 	p.mu.Lock()
 	before := p.stages[obj.UID]
 	p.stages[obj.UID] = now

@@ -18,8 +18,8 @@ import (
 	"github.com/hykube/hykube/internal/store"
 )
 
-// This file follows the policies: a plan that waits for a decision shows the rules that hold for it now. When no rule refuses
-// the plan of an automatic stack any more, the stack makes another.
+// This file follows the policies: a plan that waits for a decision shows the rules that hold for it now. When no rule
+// refuses the plan of an automatic stack any more, the stack makes another.
 
 // policyPoll is the time after which a refused plan is judged again, because rules may depend on the time.
 const policyPoll = time.Minute
@@ -28,8 +28,8 @@ const policyPoll = time.Minute
 type judgments struct {
 	// informers watch the policies, and the Modules, whose mode is a rule, too.
 	informers []cache.SharedIndexInformer
-	// outdated holds the namespaces whose policies changed. at holds the times at which refused plans were last judged, and
-	// allowed those of automatic stacks that no rule refuses now.
+	// outdated holds the namespaces whose policies changed. at holds the times at which refused plans were last judged,
+	// and allowed those of automatic stacks that no rule refuses now.
 	outdated map[string]bool
 	at       map[types.UID]time.Time
 	allowed  map[types.UID]bool
@@ -37,7 +37,8 @@ type judgments struct {
 
 func (p *Plans) followPolicies() {
 	p.judged = judgments{outdated: map[string]bool{}, at: map[types.UID]time.Time{}, allowed: map[types.UID]bool{}}
-	p.judged.informers = []cache.SharedIndexInformer{watch(p.Client, "planpolicies", &v1alpha1.PlanPolicy{}), watch(p.Client, "clusterplanpolicies", &v1alpha1.ClusterPlanPolicy{})}
+	p.judged.informers = []cache.SharedIndexInformer{watch(p.Client, "planpolicies", &v1alpha1.PlanPolicy{}),
+		watch(p.Client, "clusterplanpolicies", &v1alpha1.ClusterPlanPolicy{})}
 	for _, inf := range p.judged.informers {
 		follow(inf, p.policyChanged)
 	}
@@ -98,7 +99,8 @@ func (p *Plans) judge(ctx context.Context, plan *v1alpha1.Plan) error {
 		return fmt.Errorf("judge plan %q again: %w", plan.Name, err)
 	}
 	refused := plan.Status.StalledFor() == v1alpha1.ReasonPolicyDenied
-	allowed := refused && verdict.Denied() == "" && plan.Status.Stack != nil && plan.Spec.Approval == v1alpha1.ApprovalAutomatic
+	allowed := refused && verdict.Denied() == "" && plan.Status.Stack != nil &&
+		plan.Spec.Approval == v1alpha1.ApprovalAutomatic
 	p.mu.Lock()
 	if refused {
 		p.judged.at[plan.UID] = time.Now()
@@ -117,7 +119,8 @@ func (p *Plans) judge(ctx context.Context, plan *v1alpha1.Plan) error {
 	return store.IgnoreGone(err)
 }
 
-// noteVerdict writes the rules that hold for a waiting plan to its status. It leaves a status with the same rules as it is.
+// noteVerdict writes the rules that hold for a waiting plan to its status. It leaves a status with the same rules as it
+// is.
 func noteVerdict(plan *v1alpha1.Plan, s *v1alpha1.PlanStatus, verdict *policy.Verdict) {
 	results, _ := verdict.First(changes.MaxPolicies)
 	if equality.Semantic.DeepEqual(results, s.Policies) {
@@ -136,7 +139,8 @@ func noteVerdict(plan *v1alpha1.Plan, s *v1alpha1.PlanStatus, verdict *policy.Ve
 	if refused && s.AutomaticApproval != nil {
 		s.AutomaticApproval.Message = changes.WaitsText("a policy refused it when it was made")
 	}
-	condition.Waiting(&s.Conditions, plan.Generation, v1alpha1.ReasonAwaitingApproval, changes.AwaitingText(plan, s, verdict.Missing(s.RequestedBy, s.Approvals)))
+	condition.Waiting(&s.Conditions, plan.Generation, v1alpha1.ReasonAwaitingApproval,
+		changes.AwaitingText(plan, s, verdict.Missing(s.RequestedBy, s.Approvals)))
 }
 
 // allows reports whether no rule refuses a plan of an automatic stack any more that was refused when it was made.

@@ -63,8 +63,8 @@ type Providers struct {
 	tried map[string]attempt
 }
 
-// attempt is an attempt to install a provider. The next one follows a change of the spec or a restart, and also comes at a
-// time if the package could not be found or fetched.
+// attempt is an attempt to install a provider. The next one follows a change of the spec or a restart, and also comes
+// at a time if the package could not be found or fetched.
 type attempt struct {
 	spec v1alpha1.ProviderSpec
 	// again is the time of the next attempt, after a pause; zero if a change must come first.
@@ -99,12 +99,14 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 	p.mu.Lock()
 	last, tried := p.tried[obj.Name]
 	p.mu.Unlock()
-	if tried && equality.Semantic.DeepEqual(last.spec, obj.Spec) && (last.again.IsZero() || time.Now().Before(last.again)) {
+	if tried && equality.Semantic.DeepEqual(last.spec, obj.Spec) &&
+		(last.again.IsZero() || time.Now().Before(last.again)) {
 		return p.observe(ctx, obj)
 	}
 	if !observed(obj) {
 		if err := p.status(ctx, obj, func(s *v1alpha1.ProviderStatus) {
-			condition.Reconciling(&s.Conditions, obj.Generation, v1alpha1.ReasonInstalling, "The server is finding, downloading and verifying the provider.")
+			condition.Reconciling(&s.Conditions, obj.Generation, v1alpha1.ReasonInstalling,
+				"The server is finding, downloading and verifying the provider.")
 		}); err != nil {
 			return err
 		}
@@ -148,7 +150,8 @@ func (p *Providers) follow(ctx context.Context, obj *v1alpha1.Provider) error {
 		return nil
 	}
 	p.Catalog.Put(catalog.Entry{Name: obj.Name, Package: pkg, Schema: sch})
-	if err := p.Kinds.Set(kinds.Provider{Name: obj.Name, Source: pkg.Source.String(), Version: pkg.Version, Schema: sch}); err != nil {
+	if err := p.Kinds.Set(kinds.Provider{Name: obj.Name, Source: pkg.Source.String(), Version: pkg.Version,
+		Schema: sch}); err != nil {
 		return err
 	}
 	p.markTried(obj)
@@ -187,7 +190,8 @@ func (p *Providers) keepOrFail(ctx context.Context, obj *v1alpha1.Provider, pkg 
 		return p.fail(ctx, obj, pkg, errors.Join(why, err))
 	}
 	p.Logger.Warn("install provider", "provider", obj.Name, "error", why)
-	message := fmt.Sprintf("%s. Version %s, which was installed before, continues.", strings.TrimSuffix(why.Error(), "."), old.Version)
+	message := fmt.Sprintf("%s. Version %s, which was installed before, continues.",
+		strings.TrimSuffix(why.Error(), "."), old.Version)
 	return p.serve(ctx, obj, old, sch, &refusal{reason, message, why})
 }
 
@@ -227,15 +231,19 @@ func (p *Providers) fail(ctx context.Context, obj *v1alpha1.Provider, pkg provid
 
 // serve serves the kinds of an installed provider. refused is the reason why the version in the spec is not used; nil
 // without one.
-func (p *Providers) serve(ctx context.Context, obj *v1alpha1.Provider, pkg provider.Package, sch *schema.Provider, refused *refusal) error {
-	if refused == nil && (obj.Status.Checksum != pkg.Checksum || obj.Status.ObservedGeneration != obj.Generation || !p.Schemas.has(obj.Name)) {
-		r := record{Checksum: pkg.Checksum, Source: pkg.Source.String(), Version: pkg.Version, Constraint: obj.Spec.Version, Schema: sch}
+func (p *Providers) serve(ctx context.Context, obj *v1alpha1.Provider, pkg provider.Package, sch *schema.Provider,
+	refused *refusal) error {
+	if refused == nil && (obj.Status.Checksum != pkg.Checksum || obj.Status.ObservedGeneration != obj.Generation ||
+		!p.Schemas.has(obj.Name)) {
+		r := record{Checksum: pkg.Checksum, Source: pkg.Source.String(), Version: pkg.Version,
+			Constraint: obj.Spec.Version, Schema: sch}
 		if err := p.Schemas.write(obj.Name, r); err != nil {
 			p.Logger.Warn("install provider", "provider", obj.Name, "error", err)
 		}
 	}
 	p.Catalog.Put(catalog.Entry{Name: obj.Name, Package: pkg, Schema: sch})
-	if err := p.Kinds.Set(kinds.Provider{Name: obj.Name, Source: pkg.Source.String(), Version: pkg.Version, Schema: sch}); err != nil {
+	if err := p.Kinds.Set(kinds.Provider{Name: obj.Name, Source: pkg.Source.String(), Version: pkg.Version,
+		Schema: sch}); err != nil {
 		return err
 	}
 	var resources []string
@@ -255,10 +263,13 @@ func (p *Providers) serve(ctx context.Context, obj *v1alpha1.Provider, pkg provi
 	p.Changed(obj.Name)
 	return p.status(ctx, obj, func(s *v1alpha1.ProviderStatus) {
 		s.ObservedGeneration = obj.Generation
-		s.Version, s.Checksum, s.Protocol, s.Kinds = pkg.Version, pkg.Checksum, strconv.Itoa(sch.Protocol), int32(len(resources))
+		s.Version, s.Checksum, s.Protocol, s.Kinds = pkg.Version, pkg.Checksum, strconv.Itoa(sch.Protocol),
+			int32(len(resources))
 		s.ArchiveChecksum = pkg.Verification.Archive
-		message := fmt.Sprintf("%s %s serves %d kinds in %s.", pkg.Source, pkg.Version, len(resources), v1alpha1.ProviderGroup(obj.Name))
-		condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionInstalled, true, v1alpha1.ReasonInstalled, message)
+		message := fmt.Sprintf("%s %s serves %d kinds in %s.", pkg.Source, pkg.Version, len(resources),
+			v1alpha1.ProviderGroup(obj.Name))
+		condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionInstalled, true, v1alpha1.ReasonInstalled,
+			message)
 		if !pkg.Source.BuiltIn() {
 			p.sandboxed(&s.Conditions, obj, pkg.Source.String())
 			verified(&s.Conditions, obj.Generation, pkg.Verification)
@@ -269,7 +280,8 @@ func (p *Providers) serve(ctx context.Context, obj *v1alpha1.Provider, pkg provi
 				if distrusted(refused.err) {
 					reason = unverified(&s.Conditions, obj, refused.err)
 				}
-				condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionInstalled, false, reason, refused.message)
+				condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionInstalled, false, reason,
+					refused.message)
 			}
 			condition.Stalled(&s.Conditions, obj.Generation, refused.reason, refused.message)
 			return
@@ -321,8 +333,8 @@ func (p *Providers) markTried(obj *v1alpha1.Provider) {
 	p.tried[obj.Name] = attempt{spec: obj.Spec}
 }
 
-// retryLater records that the package of this spec could not be found or fetched, and tries again after a pause: a mirror may
-// have it later.
+// retryLater records that the package of this spec could not be found or fetched, and tries again after a pause: a
+// mirror may have it later.
 func (p *Providers) retryLater(obj *v1alpha1.Provider) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -358,7 +370,8 @@ func (p *Providers) install(ctx context.Context, obj *v1alpha1.Provider) (provid
 // keepsInstalled reports whether the server keeps the installed version, even if there are newer versions now. It does
 // not keep that version if it could not install the one in the spec before, because it tries that one again.
 func (p *Providers) keepsInstalled(obj *v1alpha1.Provider) bool {
-	return obj.Status.Checksum != "" && !upgradeRefused(obj) && (observed(obj) && !stalled(obj) || p.constraintUnchanged(obj))
+	return obj.Status.Checksum != "" && !upgradeRefused(obj) &&
+		(observed(obj) && !stalled(obj) || p.constraintUnchanged(obj))
 }
 
 // constraintUnchanged reports whether the installed version was chosen for the current spec.version. Then another field
@@ -368,9 +381,10 @@ func (p *Providers) constraintUnchanged(obj *v1alpha1.Provider) bool {
 	return err == nil && r.Constraint == obj.Spec.Version
 }
 
-// installed returns the package of the version in the status. It fails if the checksum differs, unless the spec lists the new
-// one.
-func (p *Providers) installed(ctx context.Context, obj *v1alpha1.Provider, trust provider.Trust) (provider.Package, *schema.Provider, error) {
+// installed returns the package of the version in the status. It fails if the checksum differs, unless the spec lists
+// the new one.
+func (p *Providers) installed(ctx context.Context, obj *v1alpha1.Provider,
+	trust provider.Trust) (provider.Package, *schema.Provider, error) {
 	source, err := provider.ParseSource(obj.Spec.Source)
 	if err != nil {
 		return provider.Package{}, nil, err
@@ -381,7 +395,8 @@ func (p *Providers) installed(ctx context.Context, obj *v1alpha1.Provider, trust
 	}
 	if pkg.Checksum != obj.Status.Checksum && !slices.Contains(obj.Spec.Checksums, pkg.Checksum) {
 		return provider.Package{}, nil, &provider.VerificationError{Version: pkg.Version, Err: &provider.ChecksumError{
-			What: fmt.Sprintf("provider %q", pkg), Want: obj.Status.Checksum + " (as at the installation)", Got: pkg.Checksum,
+			What: fmt.Sprintf("provider %q", pkg), Want: obj.Status.Checksum + " (as at the installation)",
+			Got:    pkg.Checksum,
 			Remedy: "find out why its files changed, then remove its directory below the server's data directory, so that the server installs it again; to accept the changed files, add their checksum to spec.checksums",
 		}}
 	}
@@ -389,7 +404,8 @@ func (p *Providers) installed(ctx context.Context, obj *v1alpha1.Provider, trust
 }
 
 // readSchema verifies the files of a package and reads its schema from the plugin.
-func (p *Providers) readSchema(ctx context.Context, obj *v1alpha1.Provider, pkg provider.Package) (provider.Package, *schema.Provider, error) {
+func (p *Providers) readSchema(ctx context.Context, obj *v1alpha1.Provider,
+	pkg provider.Package) (provider.Package, *schema.Provider, error) {
 	if !pkg.Source.BuiltIn() {
 		if err := pkg.Verify(); err != nil {
 			return provider.Package{}, nil, err
@@ -405,7 +421,8 @@ func (p *Providers) readSchema(ctx context.Context, obj *v1alpha1.Provider, pkg 
 
 // missingTypes returns the reason why another version must not replace the installed one: it lacks types of existing
 // objects, which would become inaccessible. It returns "" if there is none.
-func (p *Providers) missingTypes(ctx context.Context, obj *v1alpha1.Provider, pkg provider.Package, sch *schema.Provider) (string, error) {
+func (p *Providers) missingTypes(ctx context.Context, obj *v1alpha1.Provider, pkg provider.Package,
+	sch *schema.Provider) (string, error) {
 	if obj.Status.Version == "" || pkg.Version == obj.Status.Version {
 		return "", nil
 	}
@@ -434,7 +451,8 @@ func (p *Providers) missingTypes(ctx context.Context, obj *v1alpha1.Provider, pk
 	}
 	return fmt.Sprintf("Version %s of the provider has no %s, but objects exist: %s. So version %s stays. Set spec.version back to %s. Then destroy or forget the objects (lifecycle.destroy: false), "+
 		"or move them to another type with lifecycle.moved. Then set the new version again.",
-		pkg.Version, strings.Join(slices.Sorted(maps.Keys(types)), ", "), example, obj.Status.Version, obj.Status.Version), nil
+		pkg.Version, strings.Join(slices.Sorted(maps.Keys(types)), ", "), example, obj.Status.Version,
+		obj.Status.Version), nil
 }
 
 // upgradeRefused reports whether the version in the spec was rejected because of missing types or its verification, and
@@ -461,10 +479,11 @@ func (p *Providers) remove(name string) {
 }
 
 func (p *Providers) status(ctx context.Context, obj *v1alpha1.Provider, change func(*v1alpha1.ProviderStatus)) error {
-	return ignoreNotFound(loopback.Update(ctx, p.Client, "providers", "", obj.Name, "status", func(fresh *v1alpha1.Provider) error {
-		change(&fresh.Status)
-		return nil
-	}))
+	return ignoreNotFound(loopback.Update(ctx, p.Client, "providers", "", obj.Name, "status",
+		func(fresh *v1alpha1.Provider) error {
+			change(&fresh.Status)
+			return nil
+		}))
 }
 
 // ignoreNotFound returns nil if the object does not exist, else err.
@@ -484,8 +503,8 @@ func (p *Providers) Ready() error {
 }
 
 // awaitKinds waits until every provider that served kinds before the start was installed or rejected, at most
-// maxKindsWait. It does not wait for other providers. Afterwards, requests for kinds that are not served get 503 instead
-// of 404.
+// maxKindsWait. It does not wait for other providers. Afterwards, requests for kinds that are not served get 503
+// instead of 404.
 func (p *Providers) awaitKinds(ctx context.Context) {
 	limit, cancel := context.WithTimeout(ctx, maxKindsWait)
 	defer cancel()
@@ -500,7 +519,8 @@ func (p *Providers) awaitKinds(ctx context.Context) {
 			case <-time.After(20 * time.Millisecond):
 				_, ok, _ = p.informer.GetStore().Get(provider)
 			case <-limit.Done():
-				p.Logger.Warn("the server accepts requests, but a provider is not ready and its kinds are missing", "provider", provider.Name)
+				p.Logger.Warn("the server accepts requests, but a provider is not ready and its kinds are missing",
+					"provider", provider.Name)
 			}
 		}
 	}

@@ -89,19 +89,22 @@ func (p *Plans) writeRecord(ctx context.Context, obj *v1alpha1.Plan) error {
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	return loopback.Update(ctx, p.Client, "planrecords", obj.Namespace, rec.Name, "", func(stored *v1alpha1.PlanRecord) error {
-		rec.ObjectMeta = stored.ObjectMeta
-		*stored = *rec
-		return nil
-	})
+	return loopback.Update(ctx, p.Client, "planrecords", obj.Namespace, rec.Name, "",
+		func(stored *v1alpha1.PlanRecord) error {
+			rec.ObjectMeta = stored.ObjectMeta
+			*stored = *rec
+			return nil
+		})
 }
 
 // releaseRecord removes the finalizer of a plan whose record is complete.
 func (p *Plans) releaseRecord(ctx context.Context, obj *v1alpha1.Plan) error {
-	return ignoreNotFound(loopback.Update(ctx, p.Client, "plans", obj.Namespace, obj.Name, "", func(fresh *v1alpha1.Plan) error {
-		if fresh.UID == obj.UID {
-			fresh.Finalizers = slices.DeleteFunc(fresh.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerRecord })
-		}
-		return nil
-	}))
+	return ignoreNotFound(loopback.Update(ctx, p.Client, "plans", obj.Namespace, obj.Name, "",
+		func(fresh *v1alpha1.Plan) error {
+			if fresh.UID == obj.UID {
+				fresh.Finalizers = slices.DeleteFunc(fresh.Finalizers,
+					func(f string) bool { return f == v1alpha1.FinalizerRecord })
+			}
+			return nil
+		}))
 }

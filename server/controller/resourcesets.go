@@ -28,18 +28,21 @@ import (
 type ResourceSets struct {
 	Index *index.Index
 	// Update changes the status of a set. It does nothing if there is no set with the UID.
-	Update func(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.ResourceSetStatus)) error
+	Update func(ctx context.Context, namespace, name string, uid types.UID,
+		change func(*v1alpha1.ResourceSetStatus)) error
 	// Release removes the finalizer of a set that is being deleted and has no records. The step of the last instance
 	// may have failed to do it. Forget removes the statuses of the instances of a removed set.
 	Release func(ctx context.Context, namespace, name string, uid types.UID) error
 	Forget  func(ctx context.Context, namespace string, uid types.UID) error
 	// UpdateModule and ReleaseModule are Update and Release for Modules.
-	UpdateModule  func(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.ModuleStatus)) error
+	UpdateModule func(ctx context.Context, namespace, name string, uid types.UID,
+		change func(*v1alpha1.ModuleStatus)) error
 	ReleaseModule func(ctx context.Context, namespace, name string, uid types.UID) error
-	// Outputs evaluates the outputs of a Module with the rights of a user. It returns a *query.OutputError if the reason is one that a
-	// user can change.
-	Outputs func(ctx context.Context, who v1alpha1.Identity, m *resourceset.Module) (map[string]v1alpha1.ModuleOutput, error)
-	Logger  *slog.Logger
+	// Outputs evaluates the outputs of a Module with the rights of a user. It returns a *query.OutputError if the
+	// reason is one that a user can change.
+	Outputs func(ctx context.Context, who v1alpha1.Identity,
+		m *resourceset.Module) (map[string]v1alpha1.ModuleOutput, error)
+	Logger *slog.Logger
 
 	// plans has the Plans, by namespace; nil without any.
 	plans cache.Indexer
@@ -80,7 +83,8 @@ func (c *ResourceSets) planChanged(obj any) {
 		c.ended[p.Namespace] = time.Now()
 	}
 	for _, r := range p.Status.Rollouts {
-		c.rolled[index.Touched{NamespacedName: types.NamespacedName{Namespace: p.Namespace, Name: r.ResourceSet}}] = true
+		c.rolled[index.Touched{NamespacedName: types.NamespacedName{Namespace: p.Namespace,
+			Name: r.ResourceSet}}] = true
 	}
 }
 
@@ -112,7 +116,8 @@ func (c *ResourceSets) rollingOut(set *index.SetInstances) *v1alpha1.Plan {
 		return nil
 	}
 	for _, p := range inNamespace[*v1alpha1.Plan](c.plans, set.Namespace) {
-		if !p.Ended() && p.Status.Cancel == nil && meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionApproved) &&
+		if !p.Ended() && p.Status.Cancel == nil && meta.IsStatusConditionTrue(p.Status.Conditions,
+			v1alpha1.ConditionApproved) &&
 			slices.ContainsFunc(p.Status.Rollouts, func(r v1alpha1.PlanRollout) bool { return r.UID == set.UID }) {
 			return p
 		}
@@ -132,7 +137,8 @@ func (c *ResourceSets) run(ctx context.Context) {
 			began := time.Now()
 			err := c.update(ctx, t)
 			if err != nil && ctx.Err() == nil {
-				c.Logger.Warn("update the status of a ResourceSet or Module; trying again", "module", t.Module, "namespace", t.Namespace, "name", t.Name, "error", err)
+				c.Logger.Warn("update the status of a ResourceSet or Module; trying again", "module", t.Module,
+					"namespace", t.Namespace, "name", t.Name, "error", err)
 			}
 			schedule.updated(t, began, time.Now(), err != nil)
 		}
@@ -193,13 +199,16 @@ func (c *ResourceSets) updateModule(ctx context.Context, t index.Touched) error 
 	}
 	err = c.UpdateModule(ctx, m.Namespace, m.Name, m.UID, func(s *v1alpha1.ModuleStatus) {
 		s.Digest, s.Outputs = m.Digest, outputs
-		summarize(&s.InstancesStatus, &members{Owner: &m.Owner, kind: "Module", instances: m.Instances, leaving: m.Leaving, contributors: m.Object.Status.Contributors}, nil)
+		summarize(&s.InstancesStatus, &members{Owner: &m.Owner, kind: "Module", instances: m.Instances,
+			leaving: m.Leaving, contributors: m.Object.Status.Contributors}, nil)
 		if len(m.Waiting) > 0 && meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady) {
 			at := slices.Min(slices.Collect(maps.Keys(m.Waiting)))
-			condition.Waiting(&s.Conditions, m.Generation, v1alpha1.ReasonAwaitingPlan, fmt.Sprintf("The instances of %s are not known: %s. Make a Plan.", at, m.Waiting[at]))
+			condition.Waiting(&s.Conditions, m.Generation, v1alpha1.ReasonAwaitingPlan,
+				fmt.Sprintf("The instances of %s are not known: %s. Make a Plan.", at, m.Waiting[at]))
 		}
 		if refused != "" && meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady) {
-			condition.Stalled(&s.Conditions, m.Generation, v1alpha1.ReasonOutputsFailed, "The resources are ready, but "+refused)
+			condition.Stalled(&s.Conditions, m.Generation, v1alpha1.ReasonOutputsFailed,
+				"The resources are ready, but "+refused)
 		}
 	})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
@@ -209,7 +218,8 @@ func (c *ResourceSets) updateModule(ctx context.Context, t index.Touched) error 
 }
 
 // outputsOf returns the outputs of a Module, and the reason why one cannot be evaluated; "" if all can.
-func (c *ResourceSets) outputsOf(ctx context.Context, m *index.ModuleInstances) (outputs map[string]v1alpha1.ModuleOutput, refused string, err error) {
+func (c *ResourceSets) outputsOf(ctx context.Context,
+	m *index.ModuleInstances) (outputs map[string]v1alpha1.ModuleOutput, refused string, err error) {
 	if len(m.Outputs) == 0 || m.Object.Status.Author == nil {
 		return nil, "", nil
 	}
@@ -231,11 +241,12 @@ type members struct {
 }
 
 func membersOf(set *index.SetInstances) *members {
-	return &members{Owner: &set.Owner, kind: "ResourceSet", instances: set.Instances, leaving: set.Leaving, contributors: set.Contributors, dormant: set.Dormant()}
+	return &members{Owner: &set.Owner, kind: "ResourceSet", instances: set.Instances, leaving: set.Leaving,
+		contributors: set.Contributors, dormant: set.Dormant()}
 }
 
-// summarize sets the status of a ResourceSet or a Module from its instances. rollingOut is the plan whose rollout of the set is in
-// progress; nil if there is none.
+// summarize sets the status of a ResourceSet or a Module from its instances. rollingOut is the plan whose rollout of
+// the set is in progress; nil if there is none.
 func summarize(s *v1alpha1.InstancesStatus, set *members, rollingOut *v1alpha1.Plan) {
 	s.ObservedGeneration = set.Generation
 	instances, leaving := set.instances, set.leaving
@@ -290,9 +301,11 @@ func summarize(s *v1alpha1.InstancesStatus, set *members, rollingOut *v1alpha1.P
 		if now, _ := readyOf(rollingOut); now == v1alpha1.ReasonRolloutPaused {
 			reason = now
 		}
-		condition.Reconciling(c, g, reason, fmt.Sprintf("%s; the rollout of plan %q is in progress.", progress, rollingOut.Name))
+		condition.Reconciling(c, g, reason,
+			fmt.Sprintf("%s; the rollout of plan %q is in progress.", progress, rollingOut.Name))
 	case s.Failed > 0:
-		condition.Stalled(c, g, v1alpha1.ReasonInstancesFailed, fmt.Sprintf("%s, and %d have a failure, such as %s. %s shows them.", progress, s.Failed, failed, show))
+		condition.Stalled(c, g, v1alpha1.ReasonInstancesFailed,
+			fmt.Sprintf("%s, and %d have a failure, such as %s. %s shows them.", progress, s.Failed, failed, show))
 	case set.Deleting != nil:
 		condition.Waiting(c, g, v1alpha1.ReasonDeleting, v1alpha1.MessageDeleting)
 	case s.Pending+s.Leaving > 0:
@@ -309,21 +322,24 @@ func summarize(s *v1alpha1.InstancesStatus, set *members, rollingOut *v1alpha1.P
 // capital returns a text with a capital letter at its beginning.
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// endedWrites returns the contributors whose writes an apply ended. While the set stays ready, no plan applied anything, so those who
-// wrote labels stay: because of the labels, a stack may select the set.
+// endedWrites returns the contributors whose writes an apply ended. While the set stays ready, no plan applied
+// anything, so those who wrote labels stay: because of the labels, a stack may select the set.
 func endedWrites(list []v1alpha1.Contributor, wasReady bool) []v1alpha1.Contributor {
 	if !wasReady {
 		return list
 	}
-	return slices.DeleteFunc(slices.Clone(list), func(c v1alpha1.Contributor) bool { return slices.Contains(c.Wrote, v1alpha1.WroteLabels) })
+	return slices.DeleteFunc(slices.Clone(list),
+		func(c v1alpha1.Contributor) bool { return slices.Contains(c.Wrote, v1alpha1.WroteLabels) })
 }
 
-// appliedWrites reports whether a plan has applied what the contributors of a set wrote, if all its instances are ready. Without an
-// instance, or if plans only found that the instances need no change, nobody has approved it yet. The same holds for an entry
-// of an instance that the set does not have. An impure template may give another value later, which nobody has approved.
+// appliedWrites reports whether a plan has applied what the contributors of a set wrote, if all its instances are
+// ready. Without an instance, or if plans only found that the instances need no change, nobody has approved it yet. The
+// same holds for an entry of an instance that the set does not have. An impure template may give another value later,
+// which nobody has approved.
 func appliedWrites(set *members) bool {
 	if slices.ContainsFunc(set.instances, func(n index.Node) bool { return n.Object.Has(index.Impure) }) {
 		return false
 	}
-	return !set.dormant && slices.ContainsFunc(set.instances, func(n index.Node) bool { return n.Record != nil && !n.Record.Unapplied })
+	return !set.dormant && slices.ContainsFunc(set.instances,
+		func(n index.Node) bool { return n.Record != nil && !n.Record.Unapplied })
 }

@@ -29,13 +29,14 @@ type phaseSlot struct {
 // runs reports whether a plan is being made or applied, or should be. A plan that pauses is not being applied.
 func runs(obj *v1alpha1.Plan) bool {
 	planned := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionPlanned)
-	return !obj.Ended() && pauseLeft(obj) <= 0 && obj.Status.FinishedAt == nil && (planned == nil || planned.Reason == v1alpha1.ReasonPlanning || obj.ApprovalFollows() ||
-		meta.IsStatusConditionTrue(obj.Status.Conditions, v1alpha1.ConditionApproved))
+	return !obj.Ended() && pauseLeft(obj) <= 0 && obj.Status.FinishedAt == nil &&
+		(planned == nil || planned.Reason == v1alpha1.ReasonPlanning || obj.ApprovalFollows() ||
+			meta.IsStatusConditionTrue(obj.Status.Conditions, v1alpha1.ConditionApproved))
 }
 
 // admit reports whether a plan may be made or applied now; phase has the slots for that. If not, it queues the plan and
-// sets the reason Queued in its status. A plan that was cancelled needs no slot, because its run only ends it. Neither does a
-// plan whose apply had begun before a restart of the server, because its changes must not stay halfway.
+// sets the reason Queued in its status. A plan that was cancelled needs no slot, because its run only ends it. Neither
+// does a plan whose apply had begun before a restart of the server, because its changes must not stay halfway.
 func (p *Plans) admit(ctx context.Context, name cache.ObjectName, obj *v1alpha1.Plan, phase *fair.Slots) (bool, error) {
 	slot := p.slotOf(ctx, name, obj, phase)
 	if granted(slot) || obj.Status.Cancel != nil || begun(obj) {
@@ -53,8 +54,10 @@ func (p *Plans) admit(ctx context.Context, name cache.ObjectName, obj *v1alpha1.
 // begun reports whether the apply of a plan has begun and does not pause.
 func begun(obj *v1alpha1.Plan) bool {
 	ready := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionReady)
-	return obj.Status.PausedUntil == nil && ready != nil && (ready.Reason == v1alpha1.ReasonApplying || ready.Reason == v1alpha1.ReasonRolloutPaused ||
-		(ready.Reason == v1alpha1.ReasonServerCopied || ready.Reason == v1alpha1.ReasonServerFrozen) && obj.Status.Progress != nil) &&
+	return obj.Status.PausedUntil == nil && ready != nil && (ready.Reason == v1alpha1.ReasonApplying ||
+		ready.Reason == v1alpha1.ReasonRolloutPaused ||
+		(ready.Reason == v1alpha1.ReasonServerCopied || ready.Reason == v1alpha1.ReasonServerFrozen) &&
+			obj.Status.Progress != nil) &&
 		meta.IsStatusConditionTrue(obj.Status.Conditions, v1alpha1.ConditionApproved)
 }
 
@@ -85,7 +88,8 @@ func (p *Plans) describeLimit(phase *fair.Slots) string {
 	case p.NamespacePlans == 0:
 		return fmt.Sprintf("Waiting for other plans. The server makes at most %d plans at once, and the namespaces share them.", p.MaxRunning)
 	}
-	return fmt.Sprintf("Waiting for other plans. The server makes at most %d plans at once, and %d of one namespace.", p.MaxRunning, p.NamespacePlans)
+	return fmt.Sprintf("Waiting for other plans. The server makes at most %d plans at once, and %d of one namespace.",
+		p.MaxRunning, p.NamespacePlans)
 }
 
 // requeue reconciles a plan again when it gets its slot.
@@ -141,8 +145,8 @@ func pauseLeft(obj *v1alpha1.Plan) time.Duration {
 // pausePoll is the maximum time between two looks at the namespace of a plan that pauses.
 const pausePoll = 20 * time.Second
 
-// endPauseOfDeleted cancels a plan that pauses if its namespace is being deleted. Otherwise the plan would keep the namespace
-// until the end of its rollout.
+// endPauseOfDeleted cancels a plan that pauses if its namespace is being deleted. Otherwise the plan would keep the
+// namespace until the end of its rollout.
 func (p *Plans) endPauseOfDeleted(ctx context.Context, obj *v1alpha1.Plan) error {
 	if terminating, err := p.Terminating(ctx, obj.Namespace); err != nil || !terminating {
 		return err

@@ -23,8 +23,8 @@ import (
 	"github.com/hykube/hykube/workflows"
 )
 
-// Schedules keeps a Temporal Schedule for each schedule in a Stack. A Schedule starts a workflow, which asks the stack for a
-// plan or a drift check. After a downtime, Temporal starts one workflow for the times that were missed.
+// Schedules keeps a Temporal Schedule for each schedule in a Stack. A Schedule starts a workflow, which asks the stack
+// for a plan or a drift check. After a downtime, Temporal starts one workflow for the times that were missed.
 type Schedules struct {
 	Temporal client.ScheduleClient
 
@@ -39,8 +39,8 @@ type keptSchedule struct {
 	at   time.Time
 }
 
-// scheduleCheck is the time after which a Schedule is written again. One that exists stays. Temporal may have lost it, as after
-// a restore of its database.
+// scheduleCheck is the time after which a Schedule is written again. One that exists stays. Temporal may have lost it,
+// as after a restore of its database.
 const scheduleCheck = 10 * time.Minute
 
 // schedule describes one Temporal Schedule of a Stack.
@@ -73,8 +73,8 @@ func wanted(s *v1alpha1.Stack) (out []schedule) {
 	return out
 }
 
-// Ensure creates, updates and deletes the Temporal Schedules of a stack. Call it again after scheduleCheck if the stack has a
-// schedule.
+// Ensure creates, updates and deletes the Temporal Schedules of a stack. Call it again after scheduleCheck if the stack
+// has a schedule.
 func (k *Schedules) Ensure(ctx context.Context, s *v1alpha1.Stack) error {
 	want := map[string]schedule{}
 	for _, w := range wanted(s) {
@@ -127,13 +127,16 @@ func (k *Schedules) write(ctx context.Context, w schedule) error {
 	if err != nil {
 		return err // the server accepts valid ones only
 	}
-	spec := client.ScheduleSpec{CronExpressions: []string{w.Expression}, TimeZoneName: w.Zone, Jitter: times.Jitter(time.Now())}
+	spec := client.ScheduleSpec{CronExpressions: []string{w.Expression}, TimeZoneName: w.Zone,
+		Jitter: times.Jitter(time.Now())}
 	_, err = k.Temporal.Create(ctx, client.ScheduleOptions{
 		ID: w.id(), Spec: spec, Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP, Paused: w.Suspended, Note: w.note(),
 		Action: &client.ScheduleWorkflowAction{
-			ID: w.Workflow + "." + w.Stack.Namespace + "." + w.Stack.Name + "." + w.Stack.UID, Workflow: w.Workflow, Args: []any{w.Stack}, TaskQueue: workflows.TaskQueue,
-			StaticSummary:         fmt.Sprintf("%s %s/%s", w.Workflow, w.Stack.Namespace, w.Stack.Name),
-			TypedSearchAttributes: temporal.NewSearchAttributes(temporal.NewSearchAttributeKeyKeyword(workflows.SearchNamespace).ValueSet(w.Stack.Namespace)),
+			ID: w.Workflow + "." + w.Stack.Namespace + "." + w.Stack.Name + "." + w.Stack.UID, Workflow: w.Workflow,
+			Args: []any{w.Stack}, TaskQueue: workflows.TaskQueue,
+			StaticSummary: fmt.Sprintf("%s %s/%s", w.Workflow, w.Stack.Namespace, w.Stack.Name),
+			TypedSearchAttributes: temporal.NewSearchAttributes(
+				temporal.NewSearchAttributeKeyKeyword(workflows.SearchNamespace).ValueSet(w.Stack.Namespace)),
 		},
 	})
 	if !errors.Is(err, temporal.ErrScheduleAlreadyRunning) {

@@ -69,7 +69,8 @@ func (s Schemas) read(name, checksum string) (r record, err error) {
 		return record{}, err
 	}
 	if r.Checksum != checksum || r.Schema == nil {
-		return record{}, fmt.Errorf("the record is one of %s %s, with another checksum: %w", r.Source, r.Version, fs.ErrNotExist)
+		return record{}, fmt.Errorf("the record is one of %s %s, with another checksum: %w", r.Source, r.Version,
+			fs.ErrNotExist)
 	}
 	return r, nil
 }

@@ -12,8 +12,8 @@ import (
 const (
 	// setInterval is the time between two looks at the changed sets.
 	setInterval = 500 * time.Millisecond
-	// setRest is the ratio of the pause after the update of a set to the time that it took, because an update counts all
-	// instances of a set. After the end of a plan, restAfterPlan is the ratio: the set then has its final state.
+	// setRest is the ratio of the pause after the update of a set to the time that it took, because an update counts
+	// all instances of a set. After the end of a plan, restAfterPlan is the ratio: the set then has its final state.
 	setRest, restAfterPlan = 50, 5
 	// restOfAll is the ratio of the pause after the updates of several sets to the time that they took.
 	restOfAll = 10
@@ -21,8 +21,8 @@ const (
 	lately = 2 * time.Second
 )
 
-// setSchedule decides when the statuses of changed sets are updated. A large set is updated rarely while a plan changes it,
-// and soon after the plan has ended.
+// setSchedule decides when the statuses of changed sets are updated. A large set is updated rarely while a plan changes
+// it, and soon after the plan has ended.
 type setSchedule struct {
 	// changed holds the sets that changed since their last update. The value is true if a plan has ended since.
 	changed map[index.Touched]bool

@@ -48,8 +48,8 @@ func (c *Stacks) beginUpdate(name cache.ObjectName) (end func()) {
 	}
 }
 
-// Current waits until the statuses of the stacks of a namespace show all changes that NamespaceChanged was called for. An
-// empty namespace means all. Current waits for five seconds at most, or until ctx ends.
+// Current waits until the statuses of the stacks of a namespace show all changes that NamespaceChanged was called for.
+// An empty namespace means all. Current waits for five seconds at most, or until ctx ends.
 func (c *Stacks) Current(ctx context.Context, namespace string) {
 	ctx, cancel := context.WithTimeout(ctx, currentLimit)
 	defer cancel()

@@ -33,11 +33,13 @@ type stackState struct {
 	selected               *planning.Selection
 	changedAt, changedFrom time.Time
 	spec                   v1alpha1.PlanSpec
-	// notBefore is the time before which the stack makes no plan that may follow from applies of stacks; see Stacks.notBefore.
+	// notBefore is the time before which the stack makes no plan that may follow from applies of stacks; see
+	// Stacks.notBefore.
 	notBefore time.Time
 	// others are the plans of the namespace that the stack did not make, or made earlier, and that have not ended.
 	others []*v1alpha1.Plan
-	// covering is a plan of a user that awaits approval, or is being applied, and has each change that the stack needs; nil if there is none.
+	// covering is a plan of a user that awaits approval, or is being applied, and has each change that the stack needs;
+	// nil if there is none.
 	covering *v1alpha1.Plan
 	// overlaps is the name of an older stack that selects some of the same resources; empty if there is none.
 	overlaps string
@@ -114,8 +116,9 @@ func (s *stackState) decide() stackStep {
 	}
 	open := s.plan != nil && !s.plan.Ended()
 	if s.overlaps != "" {
-		return stall(v1alpha1.ReasonSelectorOverlaps, "The stack %s, which is older, selects some of the same resources. "+
-			"Change a selector or labels, so that each resource is in one stack.", s.overlaps)
+		return stall(v1alpha1.ReasonSelectorOverlaps,
+			"The stack %s, which is older, selects some of the same resources. "+
+				"Change a selector or labels, so that each resource is in one stack.", s.overlaps)
 	}
 	if id := s.scheduled(); id != "" {
 		return s.next(stackPlan{trigger: v1alpha1.TriggerSchedule, request: id})
@@ -126,7 +129,8 @@ func (s *stackState) decide() stackStep {
 	if open && s.covers() && (s.allowed || s.stale()) && !s.stack.Spec.Suspend {
 		return s.next(stackPlan{trigger: s.last.Trigger, request: s.last.Request})
 	}
-	if open && s.last.Trigger == v1alpha1.TriggerSchedule && s.covers() { // it may correct drift that no other plan has read
+	// it may correct drift that no other plan has read
+	if open && s.last.Trigger == v1alpha1.TriggerSchedule && s.covers() {
 		return s.awaiting()
 	}
 	if s.matchesSpecs() {
@@ -170,7 +174,8 @@ func (s *stackState) ready() stackStep {
 func (s *stackState) specFor(trigger v1alpha1.PlanTrigger) v1alpha1.PlanSpec {
 	spec := s.spec
 	// A plan after an edit corrects recorded drift, too.
-	if d := s.stack.Spec.Drift; d != nil && d.Action == v1alpha1.DriftPlan && (trigger == v1alpha1.TriggerDrift || len(s.selected.Drifted) > 0) {
+	if d := s.stack.Spec.Drift; d != nil && d.Action == v1alpha1.DriftPlan &&
+		(trigger == v1alpha1.TriggerDrift || len(s.selected.Drifted) > 0) {
 		spec.Approval = v1alpha1.ApprovalManual
 	}
 	return spec
@@ -182,7 +187,8 @@ func (s *stackState) scheduled() string {
 	if s.selected.Resources == 0 { // a plan whose selector selects nothing fails
 		return ""
 	}
-	if due == nil || due.Skipped || s.last != nil && s.last.Request == due.ID || s.stack.Spec.Suspend || !s.triggeredBy(v1alpha1.TriggerSchedule) {
+	if due == nil || due.Skipped || s.last != nil && s.last.Request == due.ID || s.stack.Spec.Suspend ||
+		!s.triggeredBy(v1alpha1.TriggerSchedule) {
 		return ""
 	}
 	if s.run != nil && (s.run.Request == due.ID || s.run.StartedAt.After(due.At.Time)) {
@@ -191,16 +197,18 @@ func (s *stackState) scheduled() string {
 	if s.last != nil && s.plan != nil && s.plan.CreationTimestamp.After(due.At.Time) {
 		return "" // a later plan read the same resources
 	}
-	if s.stillWaits() || s.covers() && s.plan != nil && s.plan.Status.StalledFor() == v1alpha1.ReasonDiscarded && s.plan.Status.FinishedAt.After(due.At.Time) {
+	if s.stillWaits() || s.covers() && s.plan != nil && s.plan.Status.StalledFor() == v1alpha1.ReasonDiscarded &&
+		s.plan.Status.FinishedAt.After(due.At.Time) {
 		return "" // a person reads, or read at that time, a plan with the same changes
 	}
 	return due.ID
 }
 
-// stillWaits reports whether the last plan waits for a person, and a plan of now would have the same changes. A plan that reads all
-// resources may have others.
+// stillWaits reports whether the last plan waits for a person, and a plan of now would have the same changes. A plan
+// that reads all resources may have others.
 func (s *stackState) stillWaits() bool {
-	return s.plan != nil && waits(s.plan) && s.covers() && !s.stale() && !s.allowed && s.spec.Refresh != v1alpha1.RefreshAll &&
+	return s.plan != nil && waits(s.plan) && s.covers() && !s.stale() && !s.allowed &&
+		s.spec.Refresh != v1alpha1.RefreshAll &&
 		sameStackPlan(s.plan.Spec, s.specFor(s.last.Trigger))
 }
 
@@ -211,7 +219,8 @@ func (s *stackState) triggeredBy(trigger v1alpha1.PlanTrigger) bool {
 // correction returns the ID of the drift check for whose drift the stack must make a plan; "" if there is none.
 func (s *stackState) correction() string {
 	drift, status := s.stack.Spec.Drift, s.stack.Status.Drift
-	if drift == nil || drift.Action == v1alpha1.DriftReport || status == nil || status.Last == nil || len(s.selected.Drifted) == 0 {
+	if drift == nil || drift.Action == v1alpha1.DriftReport || status == nil || status.Last == nil ||
+		len(s.selected.Drifted) == 0 {
 		return ""
 	}
 	switch last := status.Last; {
@@ -240,7 +249,8 @@ func (s *stackState) halted() bool {
 // onlyDrifted reports whether drift is the only reason why infrastructure does not match its spec.
 func (s *stackState) onlyDrifted() bool {
 	selected := s.selected
-	return len(selected.Drifted) > 0 && len(selected.Missing)+len(selected.Edited)+len(selected.Unread)+len(selected.Faulty)+len(selected.Failed) == 0
+	return len(selected.Drifted) > 0 && len(selected.Missing)+len(selected.Edited)+len(selected.Unread)+
+		len(selected.Faulty)+len(selected.Failed) == 0
 }
 
 // matchesSpecs reports whether the infrastructure of all selected resources matches the specs. A successful plan of the
@@ -275,20 +285,22 @@ func sameStackPlan(a, b v1alpha1.PlanSpec) bool {
 func awaiting(p *v1alpha1.Plan) stackStep {
 	reason, message := readyOf(p)
 	if reason == v1alpha1.ReasonAwaitingApproval {
-		return wait(reason, "Plan %s waits for approval: %s To approve it: %s.", p.Name, diag.Sentence(message), v1alpha1.ApproveCommand(p.Name, p.Namespace, p.Status.Digest))
+		return wait(reason, "Plan %s waits for approval: %s To approve it: %s.", p.Name, diag.Sentence(message),
+			v1alpha1.ApproveCommand(p.Name, p.Namespace, p.Status.Digest))
 	}
 	return stall(reason, "Plan %s: %s", p.Name, message)
 }
 
-// awaiting returns the step for the stack's own plan that waits for a decision. If the stack is Automatic and made the plan
-// without automatic approval, the message says why; see specFor and planSpec.
+// awaiting returns the step for the stack's own plan that waits for a decision. If the stack is Automatic and made the
+// plan without automatic approval, the message says why; see specFor and planSpec.
 func (s *stackState) awaiting() stackStep {
 	step := awaiting(s.plan)
 	if step.reason == v1alpha1.ReasonPolicyDenied {
 		step.message = diag.Sentence(step.message) + s.whenAllowed()
 		return step
 	}
-	if step.reason != v1alpha1.ReasonAwaitingApproval || s.stack.Spec.Approval != v1alpha1.ApprovalAutomatic || s.plan.Spec.Approval != v1alpha1.ApprovalManual {
+	if step.reason != v1alpha1.ReasonAwaitingApproval || s.stack.Spec.Approval != v1alpha1.ApprovalAutomatic ||
+		s.plan.Spec.Approval != v1alpha1.ApprovalManual {
 		return step
 	}
 	switch d := s.stack.Spec.Drift; {
@@ -303,7 +315,8 @@ func (s *stackState) awaiting() stackStep {
 // awaitingUser returns the step for a stack whose changes are in a plan of a user.
 func (s *stackState) awaitingUser() stackStep {
 	if isApplied(s.covering) {
-		return work(v1alpha1.ReasonDeferred, "Waiting for the end of plan %s, which changes the same resources.", s.covering.Name)
+		return work(v1alpha1.ReasonDeferred, "Waiting for the end of plan %s, which changes the same resources.",
+			s.covering.Name)
 	}
 	step := awaiting(s.covering)
 	step.message = fmt.Sprintf("%s The plan is not one of the stack, which makes its own if that one ends or becomes stale.", step.message)
@@ -324,10 +337,11 @@ func (s *stackState) whenAllowed() string {
 // resolved reports whether users resolved all unknown outcomes of creates that the last plan left.
 func (s *stackState) resolved() bool { return s.last.UnknownCreates > 0 && len(s.selected.Lost) == 0 }
 
-// unknownCreates returns the number of creates whose outcome was unknown after the last plan. before is the number known so far.
-// While another plan is applied, a create without a recorded outcome may be in progress.
+// unknownCreates returns the number of creates whose outcome was unknown after the last plan. before is the number
+// known so far. While another plan is applied, a create without a recorded outcome may be in progress.
 func (s *stackState) unknownCreates(before int32) int32 {
-	if s.selected == nil || !s.last.Ended || slices.ContainsFunc(s.others, func(p *v1alpha1.Plan) bool { return !waits(p) }) {
+	if s.selected == nil || !s.last.Ended || slices.ContainsFunc(s.others,
+		func(p *v1alpha1.Plan) bool { return !waits(p) }) {
 		return before
 	}
 	return max(before, int32(len(s.selected.Lost)))
@@ -345,7 +359,8 @@ func (s *stackState) decideAgain() stackStep {
 	switch s.last.Reason {
 	case v1alpha1.ReasonSuperseded:
 		if by := s.sameScope(); by != nil {
-			return wait(v1alpha1.ReasonSuperseded, "Plan %s of the same resources, which the stack did not make, has not ended: decide on it.", by.Name)
+			return wait(v1alpha1.ReasonSuperseded,
+				"Plan %s of the same resources, which the stack did not make, has not ended: decide on it.", by.Name)
 		}
 		return s.next(stackPlan{})
 	case v1alpha1.ReasonDiscarded:
@@ -365,33 +380,40 @@ func (s *stackState) decideAgain() stackStep {
 			return step
 		}
 	case v1alpha1.ReasonApplied, v1alpha1.ReasonNoChanges:
-		return stall(v1alpha1.ReasonDrifted, "%s was applied, but does not match its spec now: kubectl get resources shows why. %s", named(s.selected.Pending()), s.untilNext())
+		return stall(v1alpha1.ReasonDrifted,
+			"%s was applied, but does not match its spec now: kubectl get resources shows why. %s",
+			named(s.selected.Pending()), s.untilNext())
 	}
 	switch {
 	case s.plan == nil && !s.last.Ended:
 		return stall(v1alpha1.ReasonDiscarded, "Plan %s was deleted before it ended. %s", s.last.Name, s.untilNext())
 	case s.plan == nil:
-		return stall(s.last.Reason, "Plan %s, which no longer exists, did not apply %s. %s", s.last.Name, named(s.selected.Pending()), s.untilNext())
+		return stall(s.last.Reason, "Plan %s, which no longer exists, did not apply %s. %s", s.last.Name,
+			named(s.selected.Pending()), s.untilNext())
 	}
 	if len(s.selected.Lost) > 0 {
-		return stall(s.last.Reason, "Plan %s: %s %s", s.plan.Name, s.failure(), s.untilNext("when no create has an unknown outcome any more"))
+		return stall(s.last.Reason, "Plan %s: %s %s", s.plan.Name, s.failure(),
+			s.untilNext("when no create has an unknown outcome any more"))
 	}
 	return stall(s.last.Reason, "Plan %s: %s %s", s.plan.Name, s.failure(), s.untilNext())
 }
 
-// madeAgain reports whether the change of the last plan, which has ended, was taken back and made again since. Times of plans have
-// a precision of a second, so the change for which the plan was made may be later than both.
+// madeAgain reports whether the change of the last plan, which has ended, was taken back and made again since. Times of
+// plans have a precision of a second, so the change for which the plan was made may be later than both.
 func (s *stackState) madeAgain() bool {
 	ended := s.plan.Status.FinishedAt
-	return ended != nil && s.changedFrom.After(ended.Time) && s.changedFrom.After(s.plan.CreationTimestamp.Add(time.Second))
+	return ended != nil && s.changedFrom.After(ended.Time) &&
+		s.changedFrom.After(s.plan.CreationTimestamp.Add(time.Second))
 }
 
-// sameScope returns a plan of the same resources that the stack did not make and that has not ended; nil if there is none.
+// sameScope returns a plan of the same resources that the stack did not make and that has not ended; nil if there is
+// none.
 func (s *stackState) sameScope() *v1alpha1.Plan {
 	if s.plan == nil {
 		return nil
 	}
-	at := slices.IndexFunc(s.others, func(p *v1alpha1.Plan) bool { return !p.Spec.Speculative && scope(p) == scope(s.plan) })
+	at := slices.IndexFunc(s.others,
+		func(p *v1alpha1.Plan) bool { return !p.Spec.Speculative && scope(p) == scope(s.plan) })
 	if at < 0 {
 		return nil
 	}
@@ -401,11 +423,13 @@ func (s *stackState) sameScope() *v1alpha1.Plan {
 // afterDeferral decides about a stack whose last plan found that another plan was changing its resources.
 func (s *stackState) afterDeferral() stackStep {
 	if s.plan == nil || len(s.plan.Status.WaitsFor) == 0 {
-		return stall(v1alpha1.ReasonDeferred, "Plan %s: a provider deferred the changes. %s", s.last.Name, s.untilNext())
+		return stall(v1alpha1.ReasonDeferred, "Plan %s: a provider deferred the changes. %s", s.last.Name,
+			s.untilNext())
 	}
 	for _, p := range s.others {
 		if slices.ContainsFunc(s.plan.Status.WaitsFor, func(r v1alpha1.PlanReference) bool { return r.UID == p.UID }) {
-			return work(v1alpha1.ReasonDeferred, "Waiting for the end of plan %s, which changes the same resources.", p.Name)
+			return work(v1alpha1.ReasonDeferred, "Waiting for the end of plan %s, which changes the same resources.",
+				p.Name)
 		}
 	}
 	return s.next(stackPlan{})
@@ -414,7 +438,8 @@ func (s *stackState) afterDeferral() stackStep {
 // retry decides about a stack whose last plan failed. ok is false if there is no further attempt.
 func (s *stackState) retry() (step stackStep, ok bool) {
 	retry := s.stack.Spec.Retry
-	if s.stack.Spec.OnError != v1alpha1.OnErrorRetry || retry == nil || s.plan == nil || s.plan.Status.FinishedAt == nil || s.last.Attempt >= retry.Times {
+	if s.stack.Spec.OnError != v1alpha1.OnErrorRetry || retry == nil || s.plan == nil ||
+		s.plan.Status.FinishedAt == nil || s.last.Attempt >= retry.Times {
 		return step, false
 	}
 	pause := maxBackoff
@@ -423,7 +448,8 @@ func (s *stackState) retry() (step stackStep, ok bool) {
 	}
 	attempt := s.last.Attempt + 1
 	if left := s.plan.Status.FinishedAt.Add(pause).Sub(s.now); left > 0 {
-		step = work(v1alpha1.ReasonRetrying, "Plan %s failed: %s The stack makes plan %d of %d for it %s after its end.",
+		step = work(v1alpha1.ReasonRetrying,
+			"Plan %s failed: %s The stack makes plan %d of %d for it %s after its end.",
 			s.plan.Name, s.failure(), attempt, retry.Times, pause)
 		step.after = left
 		return step, true
@@ -454,14 +480,16 @@ func (s *stackState) drifted() stackStep {
 	if d := s.stack.Spec.Drift; d != nil && d.Action != v1alpha1.DriftReport {
 		next = s.untilNext("after the next drift check")
 	}
-	return stall(v1alpha1.ReasonDrifted, "Changed outside of Hykube: %s. To see how: kubectl hykube drift %s -n %s. To correct it: kubectl hykube plan%s -n %s. %s",
+	return stall(v1alpha1.ReasonDrifted,
+		"Changed outside of Hykube: %s. To see how: kubectl hykube drift %s -n %s. To correct it: kubectl hykube plan%s -n %s. %s",
 		named(s.selected.Drifted), s.stack.Name, s.stack.Namespace, s.selectorFlag(), s.stack.Namespace, next)
 }
 
 // driftedSince reports whether a check recorded drift after the last plan was made, so that the plan is stale.
 func (s *stackState) driftedSince() bool {
 	status := s.stack.Status.Drift
-	return status != nil && status.Last != nil && status.Last.Drifted > 0 && s.plan.CreationTimestamp.Before(status.Last.EndedAt)
+	return status != nil && status.Last != nil && status.Last.Drifted > 0 &&
+		s.plan.CreationTimestamp.Before(status.Last.EndedAt)
 }
 
 // stackPlan is the reason why a stack makes a plan.
@@ -478,12 +506,12 @@ func timed(trigger v1alpha1.PlanTrigger, attempt int32) bool {
 	return attempt > 0 || trigger == v1alpha1.TriggerSchedule || trigger == v1alpha1.TriggerDrift
 }
 
-// written returns a text that differs after each write of the stack or of its objects by a user, and after another version of a
-// provider.
+// written returns a text that differs after each write of the stack or of its objects by a user, and after another
+// version of a provider.
 func (s *stackState) written() string { return fmt.Sprint(s.stack.Generation, " ", s.selected.Written) }
 
-// mayLoop reports whether the next plan may follow from applies of stacks, by a new value of an output. before is what users had
-// written at the last plan. The workflow of a stack may itself write objects, so each of its runs counts.
+// mayLoop reports whether the next plan may follow from applies of stacks, by a new value of an output. before is what
+// users had written at the last plan. The workflow of a stack may itself write objects, so each of its runs counts.
 func (s *stackState) mayLoop(before string) bool {
 	return s.stack.Spec.Workflow != nil || before == s.written()
 }
@@ -499,14 +527,17 @@ func (s *stackState) author() string {
 // missingRights returns the step for a stack whose author lacks a right.
 func (s *stackState) missingRights() stackStep {
 	needed := s.missing
-	if s.stack.Spec.Approval == v1alpha1.ApprovalAutomatic || s.stack.Spec.Drift != nil { // its plans approve themselves
+	// its plans approve themselves
+	if s.stack.Spec.Approval == v1alpha1.ApprovalAutomatic || s.stack.Spec.Drift != nil {
 		needed += " and to approve plans.hykube.io"
 	}
 	if s.unknown {
-		return stall(v1alpha1.ReasonMissingRights, "The author of the stack, %s, %s. A user with the right to %s in the namespace %q becomes the author with %s",
+		return stall(v1alpha1.ReasonMissingRights,
+			"The author of the stack, %s, %s. A user with the right to %s in the namespace %q becomes the author with %s",
 			s.author(), store.NotInTokenFile(*s.stack.Status.Author), needed, s.stack.Namespace, s.takeOver())
 	}
-	return stall(v1alpha1.ReasonMissingRights, "The author of the stack, %s, has no right to %s in the namespace %q. Give the right back, or let a user with the right to %s become the author: %s",
+	return stall(v1alpha1.ReasonMissingRights,
+		"The author of the stack, %s, has no right to %s in the namespace %q. Give the right back, or let a user with the right to %s become the author: %s",
 		s.author(), s.missing, s.stack.Namespace, needed, s.takeOver())
 }
 
@@ -526,14 +557,17 @@ func (s *stackState) next(p stackPlan) stackStep {
 	case s.waits != "":
 		return wait(v1alpha1.ReasonAwaitingStack, "%s", s.waits)
 	case s.selected.Beyond != nil && !s.selected.Destroys:
-		return wait(v1alpha1.ReasonAwaitingDependency, "%s needs %s, which the stack does not select and which is not applied: apply that first, or give it the labels of the stack.",
+		return wait(v1alpha1.ReasonAwaitingDependency,
+			"%s needs %s, which the stack does not select and which is not applied: apply that first, or give it the labels of the stack.",
 			s.selected.For, s.selected.Beyond)
 	case p.settle && !s.triggeredBy(v1alpha1.TriggerChange):
-		return wait(v1alpha1.ReasonAwaitingSchedule, "%s. The stack %s at the next time of its schedule: %s.", need, act.next, s.stack.Spec.Plan.Schedule)
+		return wait(v1alpha1.ReasonAwaitingSchedule, "%s. The stack %s at the next time of its schedule: %s.", need,
+			act.next, s.stack.Spec.Plan.Schedule)
 	case p.settle && s.covering != nil:
 		return s.awaitingUser()
 	case p.settle && left > 0:
-		step := work(v1alpha1.ReasonSettling, "%s. The stack %s %s after the last change.", need, act.now, s.stack.Spec.Plan.Settle.Duration)
+		step := work(v1alpha1.ReasonSettling, "%s. The stack %s %s after the last change.", need, act.now,
+			s.stack.Spec.Plan.Settle.Duration)
 		step.after = left
 		return step
 	}
@@ -569,7 +603,8 @@ func (s *stackState) write(status *v1alpha1.StackStatus, step stackStep) {
 		status.Run = &s.run.StackRun
 	}
 	// Resources that are written after a time of the schedule wait for the next one.
-	if due := s.stack.Status.Scheduled; s.selected != nil && s.selected.Resources == 0 && due != nil && status.Scheduled != nil && status.Scheduled.ID == due.ID {
+	if due := s.stack.Status.Scheduled; s.selected != nil && s.selected.Resources == 0 && due != nil &&
+		status.Scheduled != nil && status.Scheduled.ID == due.ID {
 		status.Scheduled.Skipped = true
 	}
 	if s.selected != nil {
@@ -615,9 +650,11 @@ func passed(s *v1alpha1.Stack, selected *planning.Selection) bool {
 		return len(selected.Missing)+len(selected.Faulty)+len(selected.Failed) == 0
 	}
 	if r := s.Status.Run; s.Spec.Workflow != nil {
-		return s.Spec.OnError == v1alpha1.OnErrorContinue && r != nil && r.Contents == selected.Contents && runFailed(r.Outcome)
+		return s.Spec.OnError == v1alpha1.OnErrorContinue && r != nil && r.Contents == selected.Contents &&
+			runFailed(r.Outcome)
 	}
-	if p := s.Status.Plan; s.Spec.OnError == v1alpha1.OnErrorContinue && p != nil && p.Ended && p.Contents == selected.Contents {
+	if p := s.Status.Plan; s.Spec.OnError == v1alpha1.OnErrorContinue && p != nil && p.Ended &&
+		p.Contents == selected.Contents {
 		return failed(p.Reason)
 	}
 	return false

@@ -74,7 +74,8 @@ func (c *Stacks) checkDrift(ctx context.Context, s *v1alpha1.Stack, stacks []*v1
 	// Read the status from the server: with an old one of the cache, the check would make an earlier plan again.
 	fresh := &v1alpha1.Stack{}
 	err := c.Client.Get().Namespace(s.Namespace).Resource("stacks").Name(s.Name).Do(ctx).Into(fresh)
-	if apierrors.IsNotFound(err) || err == nil && (fresh.UID != s.UID || fresh.Status.Drift == nil || !fresh.Status.Drift.Busy()) {
+	if apierrors.IsNotFound(err) ||
+		err == nil && (fresh.UID != s.UID || fresh.Status.Drift == nil || !fresh.Status.Drift.Busy()) {
 		return nil
 	}
 	if err != nil {
@@ -86,7 +87,8 @@ func (c *Stacks) checkDrift(ctx context.Context, s *v1alpha1.Stack, stacks []*v1
 		return err
 	}
 	if d.status.Running == nil {
-		d.status.Running = &v1alpha1.DriftCheck{ID: d.status.Requested.ID, StartedAt: d.status.Requested.At, ReadAfter: d.status.ReadAfter}
+		d.status.Running = &v1alpha1.DriftCheck{ID: d.status.Requested.ID, StartedAt: d.status.Requested.At,
+			ReadAfter: d.status.ReadAfter}
 	}
 	after, err := d.advance(ctx)
 	if err != nil {
@@ -123,7 +125,8 @@ func (d *driftCheck) replace(ctx context.Context) error {
 		if err != nil || !waits(plan) {
 			return store.IgnoreGone(err) // the check ends with its plan, and the later one follows
 		}
-		if err := d.plans.discard(ctx, plan, "Discarded, because the next drift check of the stack began."); err != nil {
+		if err := d.plans.discard(ctx, plan,
+			"Discarded, because the next drift check of the stack began."); err != nil {
 			return err
 		}
 	}
@@ -131,8 +134,8 @@ func (d *driftCheck) replace(ctx context.Context) error {
 	return nil
 }
 
-// advance continues the check. It returns the time after which it must be called again, even if nothing changes; 0 means
-// never.
+// advance continues the check. It returns the time after which it must be called again, even if nothing changes; 0
+// means never.
 func (d *driftCheck) advance(ctx context.Context) (after time.Duration, err error) {
 	check := d.status.Running
 	check.Message, check.AwaitsApproval = "", false
@@ -161,7 +164,8 @@ func (d *driftCheck) advance(ctx context.Context) (after time.Duration, err erro
 		wait = left + window.Until(d.now.Add(left))
 	}
 	if wait > 0 {
-		check.Message = fmt.Sprintf("The check pauses until the window %s (%s) begins.", drift.Window, cmp.Or(drift.TimeZone, "UTC"))
+		check.Message = fmt.Sprintf("The check pauses until the window %s (%s) begins.", drift.Window,
+			cmp.Or(drift.TimeZone, "UTC"))
 		return wait, nil
 	}
 	return 0, d.makePlan(ctx, window)
@@ -187,7 +191,8 @@ func (d *driftCheck) readPlan(ctx context.Context) (ended bool, err error) {
 			d.end(v1alpha1.DriftFailed, fmt.Sprintf("Plan %s: %s", plan.Name, message))
 			return true, d.plans.discard(ctx, plan, "Discarded, because it cannot be applied: "+message)
 		default:
-			check.Message, check.AwaitsApproval = fmt.Sprintf("The drift check waits for an approval of plan %s: %s", plan.Name, message), true
+			check.Message, check.AwaitsApproval = fmt.Sprintf("The drift check waits for an approval of plan %s: %s",
+				plan.Name, message), true
 		}
 		return false, nil
 	}
@@ -235,7 +240,8 @@ func (d *driftCheck) endGood(ctx context.Context) error {
 
 func (d *driftCheck) end(outcome v1alpha1.DriftOutcome, message string) {
 	check := d.status.Running
-	check.EndedAt, check.Outcome, check.Message, check.Plan, check.AwaitsApproval = &metav1.Time{Time: d.now}, outcome, message, nil, false
+	check.EndedAt, check.Outcome, check.Message, check.Plan, check.AwaitsApproval = &metav1.Time{Time: d.now}, outcome,
+		message, nil, false
 	d.status.ReadAfter = check.ReadAfter
 	d.status.Last, d.status.Running = check, nil
 }
@@ -266,21 +272,24 @@ func (d *driftCheck) page(window *cron.Window) *v1alpha1.ReadBudget {
 	return &v1alpha1.ReadBudget{ReadsPerSecond: budget.ReadsPerSecond, MaxReads: most}
 }
 
-// makePlan makes the next plan of the check. Its name has the ID of the check, so that an attempt after a crash finds the
-// plan of the first one.
+// makePlan makes the next plan of the check. Its name has the ID of the check, so that an attempt after a crash finds
+// the plan of the first one.
 func (d *driftCheck) makePlan(ctx context.Context, window *cron.Window) error {
 	check, s := d.status.Running, d.stack
 	spec := planSpec(s, d.stacks, &planning.Selection{})
-	if spec.Selector == nil && slices.ContainsFunc(d.stacks, func(other *v1alpha1.Stack) bool { return other.Spec.Selector != nil }) {
+	if spec.Selector == nil && slices.ContainsFunc(d.stacks,
+		func(other *v1alpha1.Stack) bool { return other.Spec.Selector != nil }) {
 		d.end(v1alpha1.DriftFailed, "The stack needs a selector for drift checks, because another stack has a selector of several labels.")
 		return nil
 	}
-	spec.Targets, spec.Refresh, spec.RefreshOnly, spec.Approval = nil, v1alpha1.RefreshAll, true, v1alpha1.ApprovalAutomatic
+	spec.Targets, spec.Refresh, spec.RefreshOnly, spec.Approval = nil, v1alpha1.RefreshAll, true,
+		v1alpha1.ApprovalAutomatic
 	spec.ReadBudget, spec.ReadAfter = d.page(window), check.ReadAfter
 	sum := sha256.Sum256([]byte(check.ID))
 	p := &v1alpha1.Plan{Spec: spec}
 	p.Name = fmt.Sprintf("%s-drift-%s-%d", s.Name, hex.EncodeToString(sum[:4]), check.Plans+1)
-	p.Status.Stack = &v1alpha1.PlanStack{Trigger: v1alpha1.TriggerDriftCheck, Request: check.ID, Number: int64(check.Plans) + 1}
+	p.Status.Stack = &v1alpha1.PlanStack{Trigger: v1alpha1.TriggerDriftCheck, Request: check.ID,
+		Number: int64(check.Plans) + 1}
 	made, err := d.create(ctx, s, p)
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
@@ -289,7 +298,8 @@ func (d *driftCheck) makePlan(ctx context.Context, window *cron.Window) error {
 	case err != nil:
 		return fmt.Errorf("make a plan of the drift check of stack %q: %w", s.Name, err)
 	case made == nil:
-		d.end(v1alpha1.DriftFailed, fmt.Sprintf("A plan that the stack did not make has the name %s: delete it.", p.Name))
+		d.end(v1alpha1.DriftFailed, fmt.Sprintf("A plan that the stack did not make has the name %s: delete it.",
+			p.Name))
 		return nil
 	}
 	check.Plans++

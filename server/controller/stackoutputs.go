@@ -38,8 +38,10 @@ func (c *Stacks) outputs(ctx context.Context, state *stackState, next *stackStep
 		return func(status *v1alpha1.StackStatus) { status.OutputsVersion = "" }
 	}
 	if err != nil {
-		c.Logger.Warn("evaluate the outputs of a stack; trying again", "namespace", s.Namespace, "name", s.Name, "error", err)
-		*next = work(v1alpha1.ReasonOutputsFailed, "The server evaluates the outputs again in %s, after an error.", pause)
+		c.Logger.Warn("evaluate the outputs of a stack; trying again", "namespace", s.Namespace, "name", s.Name,
+			"error", err)
+		*next = work(v1alpha1.ReasonOutputsFailed, "The server evaluates the outputs again in %s, after an error.",
+			pause)
 		next.after = pause
 		return func(*v1alpha1.StackStatus) {}
 	}
@@ -49,7 +51,8 @@ func (c *Stacks) outputs(ctx context.Context, state *stackState, next *stackStep
 // outputsVersion returns a digest of all data that the outputs of a stack depend on, and of the objects that have them.
 func outputsVersion(state *stackState, written string) string {
 	s := state.stack
-	text, err := json.Marshal([]any{s.Spec.Outputs, s.Spec.WriteOutputsTo, s.Status.Author, s.Generation, state.selected.Contents, state.selected.Values, written})
+	text, err := json.Marshal([]any{s.Spec.Outputs, s.Spec.WriteOutputsTo, s.Status.Author, s.Generation,
+		state.selected.Contents, state.selected.Values, written})
 	if err != nil {
 		text = fmt.Append(nil, s.UID, s.Generation) // cannot happen: the list has only types that JSON can encode
 	}

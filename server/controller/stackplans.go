@@ -63,7 +63,8 @@ func before(a, b *v1alpha1.Stack) bool {
 // planSpec returns the spec of the plan that a stack needs. It selects nothing that the stack does not select.
 func planSpec(s *v1alpha1.Stack, stacks []*v1alpha1.Stack, selected *planning.Selection) v1alpha1.PlanSpec {
 	spec := v1alpha1.PlanSpec{Refresh: s.Spec.Plan.Refresh, Approval: s.Spec.Approval, Selector: s.Spec.Selector}
-	if selected.Destroys { // the plan destroys a resource outside of the stack, together with one that depends on it: a user must approve that
+	// the plan destroys a resource outside of the stack, together with one that depends on it: a user must approve that
+	if selected.Destroys {
 		spec.Approval = v1alpha1.ApprovalManual
 	}
 	if spec.Selector != nil {
@@ -96,12 +97,14 @@ func negated(s *metav1.LabelSelector) (out metav1.LabelSelectorRequirement, ok b
 		return out, false
 	}
 	for key, value := range s.MatchLabels {
-		return metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpNotIn, Values: []string{value}}, true
+		return metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpNotIn,
+			Values: []string{value}}, true
 	}
 	out = *s.MatchExpressions[0].DeepCopy()
 	out.Operator = map[metav1.LabelSelectorOperator]metav1.LabelSelectorOperator{
 		metav1.LabelSelectorOpIn: metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpNotIn: metav1.LabelSelectorOpIn,
-		metav1.LabelSelectorOpExists: metav1.LabelSelectorOpDoesNotExist, metav1.LabelSelectorOpDoesNotExist: metav1.LabelSelectorOpExists,
+		metav1.LabelSelectorOpExists:       metav1.LabelSelectorOpDoesNotExist,
+		metav1.LabelSelectorOpDoesNotExist: metav1.LabelSelectorOpExists,
 	}[out.Operator]
 	return out, true
 }
@@ -149,7 +152,9 @@ func (c *Stacks) makePlan(ctx context.Context, state *stackState, next *stackSte
 		c.noteMade(state, next)
 		return nil
 	}
-	next.stall(v1alpha1.ReasonPlanFailed, fmt.Sprintf("Plans that the stack did not make have its next %d names, from %s-%d on: delete them.", maxNames, s.Name, number-maxNames+1))
+	next.stall(v1alpha1.ReasonPlanFailed,
+		fmt.Sprintf("Plans that the stack did not make have its next %d names, from %s-%d on: delete them.", maxNames,
+			s.Name, number-maxNames+1))
 	next.after = time.Minute
 	return nil
 }
@@ -157,31 +162,36 @@ func (c *Stacks) makePlan(ctx context.Context, state *stackState, next *stackSte
 // maxNames is the number of names that makePlan tries.
 const maxNames = 100
 
-// approvedByAnother reports whether a plan of a stack was applied as a whole, after the approval of another user than the author of
-// the stack.
+// approvedByAnother reports whether a plan of a stack was applied as a whole, after the approval of another user than
+// the author of the stack.
 func approvedByAnother(p *v1alpha1.Plan) bool {
 	whole := !slices.ContainsFunc(p.AllApprovals(), func(a v1alpha1.PlanApproval) bool { return a.Partial })
-	return whole && p.Status.RequestedBy != nil && meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionApplied) &&
+	return whole && p.Status.RequestedBy != nil && meta.IsStatusConditionTrue(p.Status.Conditions,
+		v1alpha1.ConditionApplied) &&
 		changes.ApprovedByAnother(p, []v1alpha1.Contributor{{Identity: *p.Status.RequestedBy}})
 }
 
 // createPlan makes the plan with a number. It returns nil if a plan that the stack did not make has the name.
-func (c *Stacks) createPlan(ctx context.Context, state *stackState, next *stackStep, number int64) (*v1alpha1.Plan, error) {
+func (c *Stacks) createPlan(ctx context.Context, state *stackState, next *stackStep,
+	number int64) (*v1alpha1.Plan, error) {
 	s := state.stack
 	p := &v1alpha1.Plan{Spec: state.specFor(next.trigger)}
 	p.Name = fmt.Sprintf("%s-%d", s.Name, number)
-	p.Status.Stack = &v1alpha1.PlanStack{Number: number, Contents: state.selected.Contents, Attempt: next.attempt, Trigger: next.trigger, Request: next.request}
+	p.Status.Stack = &v1alpha1.PlanStack{Number: number, Contents: state.selected.Contents, Attempt: next.attempt,
+		Trigger: next.trigger, Request: next.request}
 	return c.create(ctx, s, p)
 }
 
-// create creates a plan for a stack, on behalf of its author. It returns the plan of an earlier attempt, and nil if a plan
-// that the stack did not make has the name.
+// create creates a plan for a stack, on behalf of its author. It returns the plan of an earlier attempt, and nil if a
+// plan that the stack did not make has the name.
 func (c *Stacks) create(ctx context.Context, s *v1alpha1.Stack, p *v1alpha1.Plan) (*v1alpha1.Plan, error) {
 	p.APIVersion, p.Kind, p.Namespace = v1alpha1.SchemeGroupVersion.String(), "Plan", s.Namespace
-	p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s, v1alpha1.SchemeGroupVersion.WithKind("Stack"))}
+	p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s,
+		v1alpha1.SchemeGroupVersion.WithKind("Stack"))}
 	p.Status.RequestedBy = s.Status.Author
 	p.Status.Stack.Stack, p.Status.Stack.StackUID, p.Status.Stack.StackGeneration = s.Name, s.UID, s.Generation
-	p.Status.Stack.AuthorApproved = s.Status.AuthorGeneration > 0 && s.Status.ApprovedGeneration >= s.Status.AuthorGeneration
+	p.Status.Stack.AuthorApproved = s.Status.AuthorGeneration > 0 &&
+		s.Status.ApprovedGeneration >= s.Status.AuthorGeneration
 	if d := s.Status.Drift; d != nil && d.Requested != nil && d.Requested.ID == p.Status.Stack.Request {
 		p.Status.Stack.CheckRequestedBy = d.Requested.By
 	}
@@ -200,7 +210,8 @@ func (c *Stacks) create(ctx context.Context, s *v1alpha1.Stack, p *v1alpha1.Plan
 	return made, nil
 }
 
-// maxCovered is the maximum number of changes of a plan of a user that a Manual stack waits for instead of making its own.
+// maxCovered is the maximum number of changes of a plan of a user that a Manual stack waits for instead of making its
+// own.
 const maxCovered = 1000
 
 // isApplied reports whether a plan was approved and has not ended.
@@ -208,15 +219,18 @@ func isApplied(p *v1alpha1.Plan) bool {
 	return p.Status.Approval != nil && p.Status.Approval.Decision == v1alpha1.DecisionApproved && !p.Ended()
 }
 
-// covering returns a plan of a user that awaits approval, or is being applied, and has a change for each object that a Manual stack must change; nil if there
-// is none. If one of these objects is written, the plan becomes stale. If a value changes to which they refer, the contents change.
+// covering returns a plan of a user that awaits approval, or is being applied, and has a change for each object that a
+// Manual stack must change; nil if there is none. If one of these objects is written, the plan becomes stale. If a
+// value changes to which they refer, the contents change.
 func (c *Stacks) covering(ctx context.Context, s *stackState) (*v1alpha1.Plan, error) {
 	pending := s.selected.Pending()
-	if s.stack.Spec.Approval == v1alpha1.ApprovalAutomatic || s.stack.Spec.Workflow != nil || s.plan != nil && !s.plan.Ended() || len(pending) == 0 {
+	if s.stack.Spec.Approval == v1alpha1.ApprovalAutomatic || s.stack.Spec.Workflow != nil ||
+		s.plan != nil && !s.plan.Ended() || len(pending) == 0 {
 		return nil, nil
 	}
 	for _, plan := range c.plans.in(s.stack.Namespace) {
-		if plan.Status.Stack != nil || !awaitsApproval(plan) && !isApplied(plan) || plan.Status.Summary == nil || plan.Status.Summary.Changes() > maxCovered {
+		if plan.Status.Stack != nil || !awaitsApproval(plan) && !isApplied(plan) || plan.Status.Summary == nil ||
+			plan.Status.Summary.Changes() > maxCovered {
 			continue
 		}
 		planned := map[string]bool{}
@@ -262,7 +276,8 @@ func (p *Plans) discard(ctx context.Context, obj *v1alpha1.Plan, message string)
 		if s.Approval != nil || s.Cancel != nil || s.Ended() {
 			return
 		}
-		condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionApproved, false, v1alpha1.ReasonDiscarded, message)
+		condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionApproved, false, v1alpha1.ReasonDiscarded,
+			message)
 		condition.Stalled(&s.Conditions, obj.Generation, v1alpha1.ReasonDiscarded, message)
 	})
 	return store.IgnoreGone(err)
@@ -272,7 +287,8 @@ func (p *Plans) discard(ctx context.Context, obj *v1alpha1.Plan, message string)
 func (p *Plans) cancel(ctx context.Context, obj *v1alpha1.Plan) error {
 	body := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Namespace: obj.Namespace, Name: obj.Name, UID: obj.UID}}
 	body.APIVersion, body.Kind = v1alpha1.SchemeGroupVersion.String(), "Plan"
-	err := p.Client.Put().Namespace(obj.Namespace).Resource("plans").Name(obj.Name).SubResource("cancel").Body(body).Do(ctx).Error()
+	err := p.Client.Put().Namespace(obj.Namespace).Resource("plans").Name(obj.Name).SubResource("cancel").Body(body).Do(
+		ctx).Error()
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // the plan no longer exists, or has ended
 	}
@@ -288,21 +304,23 @@ func readyOf(p *v1alpha1.Plan) (reason, message string) {
 	return ready.Reason, ready.Message
 }
 
-// failure returns the message of the last plan, which did not apply everything. If it could not be made, failure adds the
-// commands that help; the message of an apply has them.
+// failure returns the message of the last plan, which did not apply everything. If it could not be made, failure adds
+// the commands that help; the message of an apply has them.
 func (s *stackState) failure() string {
 	_, message := readyOf(s.plan)
 	text := strings.TrimSuffix(message, ".") + "."
 	if s.last.Reason != v1alpha1.ReasonPlanFailed {
 		if left := int32(len(s.selected.Lost)); left > 0 && left < s.last.UnknownCreates {
-			text += fmt.Sprintf(" Resolved since then: %d of %d unknown outcomes. Still unknown: %s.", s.last.UnknownCreates-left, s.last.UnknownCreates, named(s.selected.Lost))
+			text += fmt.Sprintf(" Resolved since then: %d of %d unknown outcomes. Still unknown: %s.",
+				s.last.UnknownCreates-left, s.last.UnknownCreates, named(s.selected.Lost))
 		}
 		return text
 	}
 	text += fmt.Sprintf(" To see why: kubectl hykube status %s -n %s.", s.plan.Name, s.plan.Namespace)
 	if lost := s.selected.Lost; len(lost) > 0 {
 		text += fmt.Sprintf(" The outcome of the create of %s is unknown. Check whether it exists. Then: kubectl hykube resolve %s %s -n %s.",
-			named(lost), shell.Word(lost[0].Kind()+"/"+lost[0].Name), changes.ResolveFlags(v1alpha1.ObjectReference{Name: lost[0].Name}), s.plan.Namespace)
+			named(lost), shell.Word(lost[0].Kind()+"/"+lost[0].Name),
+			changes.ResolveFlags(v1alpha1.ObjectReference{Name: lost[0].Name}), s.plan.Namespace)
 	}
 	return text + s.goAround()
 }
@@ -314,7 +332,8 @@ const maxExcluded = 5
 func (s *stackState) goAround() string {
 	var flags []string
 	for _, d := range s.plan.Status.Diagnostics {
-		if flag := "--exclude " + shell.Word(d.Address); d.Severity == v1alpha1.SeverityError && !slices.Contains(flags, flag) {
+		if flag := "--exclude " + shell.Word(d.Address); d.Severity == v1alpha1.SeverityError && !slices.Contains(flags,
+			flag) {
 			if d.Address == "" || len(flags) == maxExcluded {
 				return ""
 			}

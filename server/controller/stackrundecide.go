@@ -31,11 +31,12 @@ type stackRun struct {
 // running reports whether the run has not ended.
 func (r *stackRun) running() bool { return r != nil && r.EndedAt == nil }
 
-// made reports whether a plan of the stack's workflow is one of the run. known is false if that depends on first: the ID of
-// the first run of the workflow that made the plan, or "" if Temporal does not know it. A run that continued as new made
-// plans with the IDs of its earlier runs.
+// made reports whether a plan of the stack's workflow is one of the run. known is false if that depends on first: the
+// ID of the first run of the workflow that made the plan, or "" if Temporal does not know it. A run that continued as
+// new made plans with the IDs of its earlier runs.
 func (r *stackRun) made(p *v1alpha1.Plan, first string) (made, known bool) {
-	created, by := p.CreationTimestamp.Time, p.Annotations[v1alpha1.AnnotationWorkflowRunID] // created is in whole seconds
+	// created is in whole seconds
+	created, by := p.CreationTimestamp.Time, p.Annotations[v1alpha1.AnnotationWorkflowRunID]
 	switch {
 	case by != "" && (by == r.RunID || by == r.FirstRunID):
 		return true, true
@@ -44,8 +45,8 @@ func (r *stackRun) made(p *v1alpha1.Plan, first string) (made, known bool) {
 	case first != "":
 		return first == cmp.Or(r.FirstRunID, r.RunID), true
 	}
-	// The activity of an earlier run may make a plan after the start of this run. A cache may still have an ended run as the
-	// last one when its successor has made a plan.
+	// The activity of an earlier run may make a plan after the start of this run. A cache may still have an ended run
+	// as the last one when its successor has made a plan.
 	return created.After(r.StartedAt.Time) && (r.running() || created.Before(r.EndedAt.Truncate(time.Second))), false
 }
 
@@ -78,7 +79,8 @@ func (r *stackRun) planned(s *stackState) string {
 func (r *stackRun) discarded() *v1alpha1.Plan {
 	for _, p := range r.plans {
 		a, requester := p.Status.Approval, p.Status.RequestedBy
-		if a == nil || a.Decision != v1alpha1.DecisionDiscarded || a.By == nil || a.At == nil || r.EndedAt == nil || a.At.After(r.EndedAt.Time) {
+		if a == nil || a.Decision != v1alpha1.DecisionDiscarded || a.By == nil || a.At == nil || r.EndedAt == nil ||
+			a.At.After(r.EndedAt.Time) {
 			continue
 		}
 		// The workflow of the author makes and discards plans through its worker.
@@ -108,7 +110,8 @@ func (s *stackState) covered() bool {
 
 // unsettled reports whether the last run ended without completing, and no later plan applied the stack's resources.
 func (s *stackState) unsettled() bool {
-	return s.run != nil && s.run.Contents == s.selected.Contents && s.run.Outcome != v1alpha1.RunCompleted && !s.run.applied
+	return s.run != nil && s.run.Contents == s.selected.Contents && s.run.Outcome != v1alpha1.RunCompleted &&
+		!s.run.applied
 }
 
 // decideRun returns the next step of a stack whose workflow does not run.
@@ -131,7 +134,8 @@ func (s *stackState) afterRun() stackStep {
 	case s.covered() && s.run.Outcome != v1alpha1.RunCompleted:
 		return s.runEnded()
 	case s.covered():
-		return stall(v1alpha1.ReasonWorkflowIncomplete, "%s completed, and %s: kubectl get resources shows why. %s", s.run, s.need(), s.untilNext())
+		return stall(v1alpha1.ReasonWorkflowIncomplete, "%s completed, and %s: kubectl get resources shows why. %s",
+			s.run, s.need(), s.untilNext())
 	}
 	return s.next(stackPlan{settle: true, trigger: v1alpha1.TriggerChange})
 }
@@ -184,10 +188,12 @@ func (s *stackState) running() stackStep {
 	}
 	switch {
 	case s.run.idle:
-		step = work(v1alpha1.ReasonAwaitingWorker, "%s waits, because no worker polls the task queue %q of the Temporal namespace %s. Start a worker.",
+		step = work(v1alpha1.ReasonAwaitingWorker,
+			"%s waits, because no worker polls the task queue %q of the Temporal namespace %s. Start a worker.",
 			s.run, s.run.queue, v1alpha1.TemporalNamespace(s.stack.Namespace))
 	case s.run.failing():
-		step = work(v1alpha1.ReasonAwaitingWorker, "%s cannot go on: the worker on the task queue %q failed %d times, or did not answer. The log of the worker says why, such as an unknown workflow type.",
+		step = work(v1alpha1.ReasonAwaitingWorker,
+			"%s cannot go on: the worker on the task queue %q failed %d times, or did not answer. The log of the worker says why, such as an unknown workflow type.",
 			s.run, s.run.queue, s.run.attempt-1)
 	}
 	step.message += s.untilRunEnds()
@@ -199,7 +205,8 @@ func (s *stackState) running() stackStep {
 func (s *stackState) untilRunEnds() string {
 	switch spec := &s.stack.Spec; {
 	case spec.Suspend:
-		return fmt.Sprintf(" The stack is suspended, but spec.suspend does not stop this run. After it, the stack %s.", s.act().not)
+		return fmt.Sprintf(" The stack is suspended, but spec.suspend does not stop this run. After it, the stack %s.",
+			s.act().not)
 	case spec.Workflow == nil:
 		return " The stack makes its next plan when the run has ended."
 	case s.run.StackGeneration != s.stack.Generation:
@@ -223,13 +230,15 @@ type act struct{ now, not, next, did, reason string }
 // act returns the verbs of the stack's action: it makes plans, or starts its workflow.
 func (s *stackState) act() act {
 	if s.stack.Spec.Workflow != nil {
-		return act{"starts its workflow", "starts no workflow", "starts its workflow", "started its workflow more than %d times", v1alpha1.ReasonWorkflowRunning}
+		return act{"starts its workflow", "starts no workflow", "starts its workflow",
+			"started its workflow more than %d times", v1alpha1.ReasonWorkflowRunning}
 	}
-	return act{"makes a plan", "makes no plan", "makes its next plan", "made more than %d plans without an edit of its resources", v1alpha1.ReasonPlanning}
+	return act{"makes a plan", "makes no plan", "makes its next plan",
+		"made more than %d plans without an edit of its resources", v1alpha1.ReasonPlanning}
 }
 
-// untilNext tells the user when a stack that does nothing now makes its next plan, or starts its workflow again. when has
-// further times.
+// untilNext tells the user when a stack that does nothing now makes its next plan, or starts its workflow again. when
+// has further times.
 func (s *stackState) untilNext(when ...string) string {
 	does := "makes its next plan"
 	if s.stack.Spec.Workflow != nil {

@@ -41,7 +41,8 @@ type knownRuns struct {
 }
 
 func newKnownRuns() knownRuns {
-	return knownRuns{read: map[types.UID]bool{}, awaited: map[string]bool{}, going: map[cache.ObjectName]types.UID{}, first: map[cache.ObjectName]map[string]string{}}
+	return knownRuns{read: map[types.UID]bool{}, awaited: map[string]bool{}, going: map[cache.ObjectName]types.UID{},
+		first: map[cache.ObjectName]map[string]string{}}
 }
 
 // noteRun records whether a stack has a running workflow.
@@ -95,8 +96,8 @@ func (c *Stacks) readRun(ctx context.Context, state *stackState) error {
 	return c.endPlansOfRun(ctx, state)
 }
 
-// endPlansOfRun discards the plans of a run that ended without success, if no user has decided on them. The workflow may
-// have ended without that, or its author may not discard plans. Nothing would follow their apply.
+// endPlansOfRun discards the plans of a run that ended without success, if no user has decided on them. The workflow
+// may have ended without that, or its author may not discard plans. Nothing would follow their apply.
 func (c *Stacks) endPlansOfRun(ctx context.Context, state *stackState) error {
 	run := state.run
 	if run.Outcome == "" || run.Outcome == v1alpha1.RunCompleted || run.Outcome == v1alpha1.RunLost {
@@ -110,7 +111,9 @@ func (c *Stacks) endPlansOfRun(ctx context.Context, state *stackState) error {
 		if !p.Undecided() {
 			continue
 		}
-		if err := c.plans.discard(ctx, p, fmt.Sprintf("Discarded, because the workflow of the stack %s, which made it, %s.", state.stack.Name, ended)); err != nil {
+		if err := c.plans.discard(ctx, p,
+			fmt.Sprintf("Discarded, because the workflow of the stack %s, which made it, %s.", state.stack.Name,
+				ended)); err != nil {
 			return err
 		}
 	}
@@ -156,7 +159,8 @@ func (s *stackState) adopt(found *userRun) bool {
 	if found == nil || found.stack != s.stack.UID || s.run != nil && found.Number < s.run.Number {
 		return false
 	}
-	if s.run != nil && found.Number == s.run.Number && found.RunID != s.run.RunID && found.FirstRunID != s.run.FirstRunID {
+	if s.run != nil && found.Number == s.run.Number && found.RunID != s.run.RunID &&
+		found.FirstRunID != s.run.FirstRunID {
 		return false
 	}
 	next := found.StackRun
@@ -167,8 +171,8 @@ func (s *stackState) adopt(found *userRun) bool {
 	return true
 }
 
-// endUnbegun ends a run that no worker can begin and that was started for another spec of the stack: with a wrong task queue,
-// or a wrong type. The stack then starts its workflow with the new spec.
+// endUnbegun ends a run that no worker can begin and that was started for another spec of the stack: with a wrong task
+// queue, or a wrong type. The stack then starts its workflow with the new spec.
 func (c *Stacks) endUnbegun(ctx context.Context, state *stackState, found *userRun) error {
 	s, run := state.stack, state.run
 	if run.StackGeneration == s.Generation || s.Spec.Suspend || !run.idle && !run.failing() {
@@ -226,8 +230,10 @@ func (c *Stacks) findPlans(ctx context.Context, state *stackState) error {
 		}
 		if run.EndedAt != nil && p.Status.FinishedAt != nil && p.Status.FinishedAt.After(run.EndedAt.Time) {
 			reason, _ := readyOf(p)
-			about := sameResources(p.Spec, state.spec) || equality.Semantic.DeepEqual(p.Spec, v1alpha1.PlanSpec{Refresh: p.Spec.Refresh, Approval: p.Spec.Approval})
-			run.applied = run.applied || about && (reason == v1alpha1.ReasonApplied || reason == v1alpha1.ReasonNoChanges)
+			about := sameResources(p.Spec, state.spec) || equality.Semantic.DeepEqual(p.Spec,
+				v1alpha1.PlanSpec{Refresh: p.Spec.Refresh, Approval: p.Spec.Approval})
+			run.applied = run.applied || about && (reason == v1alpha1.ReasonApplied ||
+				reason == v1alpha1.ReasonNoChanges)
 		}
 	}
 	slices.SortFunc(run.plans, func(a, b *v1alpha1.Plan) int { return compareRequests(b, a) })
@@ -237,9 +243,10 @@ func (c *Stacks) findPlans(ctx context.Context, state *stackState) error {
 	return nil
 }
 
-// firstRuns returns a function that returns the first run of the workflow that made a plan, or "" if it is not known. It asks
-// Temporal once for each run. done must be called after it.
-func (c *Stacks) firstRuns(ctx context.Context, state *stackState) (of func(*v1alpha1.Plan) (string, error), done func()) {
+// firstRuns returns a function that returns the first run of the workflow that made a plan, or "" if it is not known.
+// It asks Temporal once for each run. done must be called after it.
+func (c *Stacks) firstRuns(ctx context.Context, state *stackState) (of func(*v1alpha1.Plan) (string, error),
+	done func()) {
 	name := cache.MetaObjectToName(state.stack)
 	c.mu.Lock()
 	known, used := c.runs.first[name], map[string]string{}
@@ -299,20 +306,23 @@ func (c *Stacks) startRun(ctx context.Context, state *stackState, next *stackSte
 	s := state.stack
 	next.make = false
 	if c.Runs == nil {
-		next.stall(v1alpha1.ReasonWorkflowRefused, "The server uses an external Temporal cluster, and starts workflows of users only in an embedded one. Remove spec.workflow.")
+		next.stall(v1alpha1.ReasonWorkflowRefused,
+			"The server uses an external Temporal cluster, and starts workflows of users only in an embedded one. Remove spec.workflow.")
 		return nil
 	}
 	found, err := c.Runs.Read(ctx, s.Namespace, v1alpha1.WorkflowIDOfStack(s.Name), "")
 	if err != nil {
 		return err
 	}
-	if last := state.run; found != nil && found.stack == s.UID && (last == nil || found.Number > last.Number) && state.adopt(found) {
+	if last := state.run; found != nil && found.stack == s.UID && (last == nil || found.Number > last.Number) &&
+		state.adopt(found) {
 		return c.followRun(ctx, state, next)
 	}
 	if found != nil && found.Outcome == "" {
 		return c.awaitOther(ctx, s, found, next, stacks)
 	}
-	origin := v1alpha1.RunOrigin{Number: 1, StackGeneration: s.Generation, Contents: state.selected.Contents, Trigger: next.trigger, Request: next.request}
+	origin := v1alpha1.RunOrigin{Number: 1, StackGeneration: s.Generation, Contents: state.selected.Contents,
+		Trigger: next.trigger, Request: next.request}
 	if state.run != nil {
 		origin.Number = state.run.Number + 1
 	}
@@ -322,11 +332,15 @@ func (c *Stacks) startRun(ctx context.Context, state *stackState, next *stackSte
 	switch status.Code(err) {
 	case codes.OK:
 	case codes.ResourceExhausted:
-		*next = work(v1alpha1.ReasonWorkflowRefused, "Temporal does not start the workflow of the stack now, and the server tries again: %s.", status.Convert(err).Message())
+		*next = work(v1alpha1.ReasonWorkflowRefused,
+			"Temporal does not start the workflow of the stack now, and the server tries again: %s.",
+			status.Convert(err).Message())
 		next.after = runRetry
 		return nil
 	case codes.InvalidArgument, codes.PermissionDenied, codes.Unimplemented:
-		next.stall(v1alpha1.ReasonWorkflowRefused, fmt.Sprintf("Temporal refused the workflow of the stack: %s. Change spec.workflow.", status.Convert(err).Message()))
+		next.stall(v1alpha1.ReasonWorkflowRefused,
+			fmt.Sprintf("Temporal refused the workflow of the stack: %s. Change spec.workflow.",
+				status.Convert(err).Message()))
 		return nil
 	default:
 		return fmt.Errorf("start the workflow of stack %q: %w", s.Name, err)
@@ -356,9 +370,11 @@ func (c *Stacks) followRun(ctx context.Context, state *stackState, next *stackSt
 
 // awaitOther sets the step of a stack whose workflow ID another workflow has. It cancels the workflow of a deleted
 // stack of the same name.
-func (c *Stacks) awaitOther(ctx context.Context, s *v1alpha1.Stack, other *userRun, next *stackStep, stacks []*v1alpha1.Stack) error {
+func (c *Stacks) awaitOther(ctx context.Context, s *v1alpha1.Stack, other *userRun, next *stackStep,
+	stacks []*v1alpha1.Stack) error {
 	owned := slices.ContainsFunc(stacks, func(o *v1alpha1.Stack) bool { return o.UID == other.stack })
-	*next = work(v1alpha1.ReasonWorkflowRunning, "The stack did not start workflow %s, run %s, which is running. The stack starts its own workflow after the end of that run.", other.WorkflowID, other.RunID)
+	*next = work(v1alpha1.ReasonWorkflowRunning,
+		"The stack did not start workflow %s, run %s, which is running. The stack starts its own workflow after the end of that run.", other.WorkflowID, other.RunID)
 	next.after = runRetry
 	if other.stack == "" || owned {
 		return nil
@@ -422,8 +438,8 @@ func (c *Stacks) endOrphanRuns(ctx context.Context) error {
 	return nil
 }
 
-// CancelRun asks the running workflow of a stack to end, or terminates it if no worker has begun it. It returns false if no
-// workflow of the stack runs. The status of the stack may show the end later.
+// CancelRun asks the running workflow of a stack to end, or terminates it if no worker has begun it. It returns false
+// if no workflow of the stack runs. The status of the stack may show the end later.
 func (c *Stacks) CancelRun(ctx context.Context, s *v1alpha1.Stack, reason string) (bool, error) {
 	if c.Runs == nil || s.Status.Run == nil {
 		return false, nil
@@ -441,11 +457,13 @@ func (c *Stacks) endRunOfDeleted(ctx context.Context, namespace string, run *use
 		return err
 	}
 	for _, p := range c.plans.in(namespace) {
-		if p.Status.Stack != nil || !p.Undecided() || p.Annotations[v1alpha1.AnnotationWorkflowRunID] != run.RunID || p.Annotations[v1alpha1.AnnotationWorkflowID] != run.WorkflowID {
+		if p.Status.Stack != nil || !p.Undecided() || p.Annotations[v1alpha1.AnnotationWorkflowRunID] != run.RunID ||
+			p.Annotations[v1alpha1.AnnotationWorkflowID] != run.WorkflowID {
 			continue
 		}
 		name, _ := v1alpha1.StackOfWorkflowID(run.WorkflowID)
-		if err := c.plans.discard(ctx, p, fmt.Sprintf("Discarded, because the stack %s, whose workflow made it, was deleted.", name)); err != nil {
+		if err := c.plans.discard(ctx, p,
+			fmt.Sprintf("Discarded, because the stack %s, whose workflow made it, was deleted.", name)); err != nil {
 			return err
 		}
 	}

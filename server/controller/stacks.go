@@ -48,7 +48,8 @@ type StacksConfig struct {
 	// Update changes the status of a stack. It does nothing if there is none with the UID.
 	Update func(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.StackStatus)) error
 	// Select returns the resources that a stack selects; see planning.Select.
-	Select func(ctx context.Context, who *v1alpha1.Identity, namespace string, selects func(labels.Set) bool) (*planning.Selection, error)
+	Select func(ctx context.Context, who *v1alpha1.Identity, namespace string,
+		selects func(labels.Set) bool) (*planning.Selection, error)
 	// Outputs evaluates the outputs of a stack and writes them to the objects that its spec names.
 	Outputs func(ctx context.Context, stack *v1alpha1.Stack) ([]v1alpha1.StackOutput, error)
 	// Written returns a text that differs when an object to which Outputs writes was changed or deleted.
@@ -75,10 +76,11 @@ type seenContents struct {
 	// coveredBy is the plan of a user that last covered the stack, and covered are the contents that it first covered.
 	coveredBy types.UID
 	covered   string
-	// written is what users had written when this process made the last plan of the stack or started its workflow; empty before.
+	// written is what users had written when this process made the last plan of the stack or started its workflow;
+	// empty before.
 	written string
-	// made holds the times, for the last countedFor, at which this process made those plans that may follow from applies of
-	// stacks.
+	// made holds the times, for the last countedFor, at which this process made those plans that may follow from
+	// applies of stacks.
 	made []time.Time
 }
 
@@ -109,8 +111,8 @@ func (c *Stacks) noteMade(state *stackState, next *stackStep) {
 	c.seen[state.stack.UID] = known
 }
 
-// notBefore returns the time before which a stack makes no plan that may follow from applies of stacks; zero if it may make one
-// now.
+// notBefore returns the time before which a stack makes no plan that may follow from applies of stacks; zero if it may
+// make one now.
 func (c *Stacks) notBefore(state *stackState) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,7 +127,8 @@ func (c *Stacks) notBefore(state *stackState) time.Time {
 
 // NewStacks returns the controller of Stacks. Run starts it.
 func NewStacks(config StacksConfig) *Stacks {
-	c := &Stacks{StacksConfig: config, seen: map[types.UID]seenContents{}, updates: map[cache.ObjectName]*update{}, runs: newKnownRuns()}
+	c := &Stacks{StacksConfig: config, seen: map[types.UID]seenContents{}, updates: map[cache.ObjectName]*update{},
+		runs: newKnownRuns()}
 	c.queue = newQueue("stack", c.Logger, c.reconcile)
 	c.informer = informer(c.Client, "stacks", &v1alpha1.Stack{}, c.queue)
 	return c
@@ -139,8 +142,8 @@ func (c *Stacks) start(plans *Plans) {
 	follow(plans.informer, c.planChanged)
 }
 
-// planChanged queues the stack of a plan. When a plan ends or becomes stale, it queues all stacks of the namespace, because they
-// may wait for it.
+// planChanged queues the stack of a plan. When a plan ends or becomes stale, it queues all stacks of the namespace,
+// because they may wait for it.
 func (c *Stacks) planChanged(obj metav1.Object) {
 	plan, ok := obj.(*v1alpha1.Plan)
 	if !ok {
@@ -286,7 +289,8 @@ func (c *Stacks) endOrphans(ctx context.Context, namespace string, stacks []*v1a
 			slices.ContainsFunc(stacks, func(s *v1alpha1.Stack) bool { return s.UID == origin.StackUID }) {
 			continue
 		}
-		if err := c.plans.discard(ctx, p, fmt.Sprintf("Discarded, because the stack %s, which made it, was deleted.", origin.Stack)); err != nil {
+		if err := c.plans.discard(ctx, p,
+			fmt.Sprintf("Discarded, because the stack %s, which made it, was deleted.", origin.Stack)); err != nil {
 			return err
 		}
 	}
@@ -295,7 +299,8 @@ func (c *Stacks) endOrphans(ctx context.Context, namespace string, stacks []*v1a
 
 // replacedBy returns the message of a plan of a stack after which the stack made another one.
 func replacedBy(next *v1alpha1.Plan, s *v1alpha1.Stack) string {
-	return fmt.Sprintf("Superseded by plan %s, which the stack %s made after a change. %s", next.Name, s.Name, toRead(next))
+	return fmt.Sprintf("Superseded by plan %s, which the stack %s made after a change. %s", next.Name, s.Name,
+		toRead(next))
 }
 
 // endReplaced ends the waiting plans of a stack, except the latest.
@@ -312,7 +317,8 @@ func (c *Stacks) endReplaced(ctx context.Context, s *v1alpha1.Stack, plans []*v1
 }
 
 // read reads the input of the decision about a stack.
-func (c *Stacks) read(ctx context.Context, s *v1alpha1.Stack, plans []*v1alpha1.Plan, stacks []*v1alpha1.Stack) (*stackState, error) {
+func (c *Stacks) read(ctx context.Context, s *v1alpha1.Stack, plans []*v1alpha1.Plan,
+	stacks []*v1alpha1.Stack) (*stackState, error) {
 	state := &stackState{stack: s, last: s.Status.Plan, now: time.Now()}
 	if len(plans) > 0 && (state.last == nil || plans[0].Status.Stack.Number >= state.last.Number) {
 		state.plan = plans[0]
@@ -369,7 +375,8 @@ func (c *Stacks) read(ctx context.Context, s *v1alpha1.Stack, plans []*v1alpha1.
 	return state, err
 }
 
-// missing returns the right that the author of a stack lacks to make plans, or to start its workflow; "" if there is none.
+// missing returns the right that the author of a stack lacks to make plans, or to start its workflow; "" if there is
+// none.
 func (c *Stacks) missing(ctx context.Context, s *v1alpha1.Stack) (string, error) {
 	right := store.Right{Verb: store.VerbCreate, Namespace: s.Namespace, Group: v1alpha1.GroupName, Resource: "plans"}
 	if s.Spec.Workflow != nil {
@@ -384,8 +391,8 @@ func (c *Stacks) missing(ctx context.Context, s *v1alpha1.Stack) (string, error)
 	return right.String(), nil
 }
 
-// since returns the time at which the contents of a stack were first seen, and the time at which others were seen before; zero
-// if there were none. began is the time at which their selection began.
+// since returns the time at which the contents of a stack were first seen, and the time at which others were seen
+// before; zero if there were none. began is the time at which their selection began.
 func (c *Stacks) since(s *v1alpha1.Stack, contents string, began time.Time) (at, changed time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -427,7 +434,8 @@ func (c *Stacks) forgetDeleted() {
 }
 
 // selection returns the resources that a stack selects.
-func (c *Stacks) selection(ctx context.Context, s *v1alpha1.Stack, stacks []*v1alpha1.Stack) (*planning.Selection, error) {
+func (c *Stacks) selection(ctx context.Context, s *v1alpha1.Stack,
+	stacks []*v1alpha1.Stack) (*planning.Selection, error) {
 	selected, err := c.Select(ctx, s.Status.Author, s.Namespace, stack.Selects(s, stacks))
 	if err != nil {
 		return nil, fmt.Errorf("find the resources of stack %q: %w", s.Name, err)

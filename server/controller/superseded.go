@@ -26,15 +26,18 @@ import (
 // are blocked.
 func waits(p *v1alpha1.Plan) bool {
 	s := &p.Status
-	return meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionPlanned) && s.Approval == nil && s.Cancel == nil && !p.Ended() &&
-		!p.Spec.Speculative && (!p.ApprovesItself() || s.StalledFor() == v1alpha1.ReasonBlocked) && p.DeletionTimestamp == nil
+	return meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionPlanned) && s.Approval == nil &&
+		s.Cancel == nil && !p.Ended() &&
+		!p.Spec.Speculative && (!p.ApprovesItself() || s.StalledFor() == v1alpha1.ReasonBlocked) &&
+		p.DeletionTimestamp == nil
 }
 
 // supersedes reports whether a plan supersedes earlier ones with the same spec, because it has the current changes.
 func supersedes(p *v1alpha1.Plan) bool {
 	ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
 	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned) && !p.Spec.Speculative &&
-		(p.Status.Cancel == nil || p.Status.Approval != nil) && (ready == nil || ready.Reason != v1alpha1.ReasonDeferred)
+		(p.Status.Cancel == nil || p.Status.Approval != nil) &&
+		(ready == nil || ready.Reason != v1alpha1.ReasonDeferred)
 }
 
 // applied reports whether the apply of a plan has ended, with any outcome.
@@ -58,8 +61,8 @@ func scope(p *v1alpha1.Plan) string {
 // later reports whether plan a was requested after plan b.
 func later(a, b *v1alpha1.Plan) bool { return compareRequests(a, b) > 0 }
 
-// compareRequests compares the times at which two plans were requested. The creationTimestamp has a precision of a second
-// only, and every write of a status changes the resourceVersion.
+// compareRequests compares the times at which two plans were requested. The creationTimestamp has a precision of a
+// second only, and every write of a status changes the resourceVersion.
 func compareRequests(a, b *v1alpha1.Plan) int { return requestedAt(a).Compare(requestedAt(b)) }
 
 func requestedAt(p *v1alpha1.Plan) time.Time {
@@ -92,7 +95,8 @@ func mayReplace(later, p *v1alpha1.Plan) bool {
 	}
 	by := later.Status.RequestedBy
 	same := func(who *v1alpha1.Identity) bool { return by != nil && who != nil && by.Within(who) }
-	return same(p.Status.RequestedBy) || slices.ContainsFunc(p.Status.Approvals, func(a v1alpha1.PlanApproval) bool { return same(a.By) })
+	return same(p.Status.RequestedBy) || slices.ContainsFunc(p.Status.Approvals,
+		func(a v1alpha1.PlanApproval) bool { return same(a.By) })
 }
 
 // latestPlans returns the latest plan of each scope that supersedes others.
@@ -119,7 +123,8 @@ func outdatedSuccessors(plans []*v1alpha1.Plan, now time.Time) map[*v1alpha1.Pla
 	latest := latestPlans(plans)
 	out := map[*v1alpha1.Plan]*v1alpha1.Plan{}
 	for _, p := range plans {
-		if p.Status.StalledFor() != v1alpha1.ReasonSuperseded || p.Status.Approval != nil || p.Status.FinishedAt == nil || now.Sub(p.Status.FinishedAt.Time) > redirectFor {
+		if p.Status.StalledFor() != v1alpha1.ReasonSuperseded || p.Status.Approval != nil ||
+			p.Status.FinishedAt == nil || now.Sub(p.Status.FinishedAt.Time) > redirectFor {
 			continue
 		}
 		message := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled).Message
@@ -175,7 +180,8 @@ type boundPlan struct {
 }
 
 func newBindings() *bindings {
-	return &bindings{seed: maphash.MakeSeed(), byObject: map[uint64][]binding{}, plans: map[types.UID]*boundPlan{}, done: map[types.UID]bool{}, uncertain: map[types.UID]int32{}}
+	return &bindings{seed: maphash.MakeSeed(), byObject: map[uint64][]binding{}, plans: map[types.UID]*boundPlan{},
+		done: map[types.UID]bool{}, uncertain: map[types.UID]int32{}}
 }
 
 // keep removes plans that no longer exist.
@@ -288,7 +294,8 @@ func stateChanged(ctx context.Context, l *ledger.Ledger, c *ledger.Change) (bool
 }
 
 // endDependents calls end for each waiting plan that depends on a recorded state which the applied plan changed.
-func (b *bindings) endDependents(ctx context.Context, l *ledger.Ledger, plan types.UID, end func(plan types.UID, address string) error) error {
+func (b *bindings) endDependents(ctx context.Context, l *ledger.Ledger, plan types.UID,
+	end func(plan types.UID, address string) error) error {
 	for c, err := range l.Changes(ctx, plan, 0) {
 		if err != nil {
 			return err
@@ -362,7 +369,8 @@ func (p *Plans) endSuperseded(ctx context.Context, b *bindings, plans []*v1alpha
 		}
 		if concerned > 0 {
 			if err := b.endDependents(ctx, p.Ledger, obj.UID, func(uid types.UID, address string) error {
-				message := fmt.Sprintf("Plan %s changed %s after this plan was made; make a new plan.", obj.Name, address)
+				message := fmt.Sprintf("Plan %s changed %s after this plan was made; make a new plan.", obj.Name,
+					address)
 				return p.supersede(ctx, waiting[uid], message)
 			}); err != nil {
 				return err

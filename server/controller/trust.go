@@ -25,11 +25,14 @@ func verified(conditions *[]metav1.Condition, generation int64, v provider.Verif
 	}
 	switch v.KnownFrom {
 	case provider.FromSpec:
-		set(v1alpha1.ReasonChecksumListed, "The package from the %s has the checksum %s of spec.checksums.", v.From, v.Checksum)
+		set(v1alpha1.ReasonChecksumListed, "The package from the %s has the checksum %s of spec.checksums.", v.From,
+			v.Checksum)
 	case provider.FromSignedList:
-		set(v1alpha1.ReasonChecksumSigned, "The package from the %s has the checksum %s of the signed list of the %s.", v.From, v.Checksum, v.SignedBy)
+		set(v1alpha1.ReasonChecksumSigned, "The package from the %s has the checksum %s of the signed list of the %s.",
+			v.From, v.Checksum, v.SignedBy)
 	case provider.FromMirror:
-		set(v1alpha1.ReasonChecksumFromMirror, "The package has the checksum %s, which the %s names.", v.Checksum, v.From)
+		set(v1alpha1.ReasonChecksumFromMirror, "The package has the checksum %s, which the %s names.", v.Checksum,
+			v.From)
 	case provider.Nothing:
 		condition.Unknown(conditions, generation, v1alpha1.ConditionVerified, v1alpha1.ReasonChecksumUnknown,
 			fmt.Sprintf("No trusted list has a checksum of the package from the %s. Its checksum is %s. If you trust the package, add that checksum to spec.checksums.", v.From, v.Checksum))

@@ -31,14 +31,14 @@ import (
 	"github.com/hykube/hykube/server/starter"
 )
 
-// UserRuns starts and reads the workflow runs of stacks in the Temporal namespaces of users. The memo
-// of a run names its stack and the state of that stack. So a server that stops between a start and the write of the status
-// finds the run. Users may start workflows there, too, with any ID and memo. So the memo has a signature, and no user can
-// guess the request ID of a start.
+// UserRuns starts and reads the workflow runs of stacks in the Temporal namespaces of users. The memo of a run names
+// its stack and the state of that stack. So a server that stops between a start and the write of the status finds the
+// run. Users may start workflows there, too, with any ID and memo. So the memo has a signature, and no user can guess
+// the request ID of a start.
 type UserRuns struct {
 	Service workflowservice.WorkflowServiceClient
-	// Prepare makes the Temporal namespace of a namespace, and Room returns an error if the namespace may not start a number
-	// of workflows. Their errors are those of gRPC.
+	// Prepare makes the Temporal namespace of a namespace, and Room returns an error if the namespace may not start a
+	// number of workflows. Their errors are those of gRPC.
 	Prepare func(ctx context.Context, namespace string) (id string, err error)
 	Room    func(ctx context.Context, namespace string, starts int, schedule bool) error
 	// Key returns the key of the signatures, which no user knows.
@@ -87,8 +87,8 @@ type userRun struct {
 	v1alpha1.StackRun
 	// stack is the UID of the stack that started the run; empty if none did.
 	stack types.UID
-	// queue is the task queue of the workflow, and queued the time since which the run waits for a worker; zero if it does
-	// not.
+	// queue is the task queue of the workflow, and queued the time since which the run waits for a worker; zero if it
+	// does not.
 	queue  string
 	queued time.Time
 	// attempt is the number of the attempt of a worker to continue the workflow; 0 if it waits for something else.
@@ -96,7 +96,8 @@ type userRun struct {
 }
 
 // Start starts the workflow of a stack. An attempt after a crash, or one whose answer was lost, returns the same run.
-func (r *UserRuns) Start(ctx context.Context, s *v1alpha1.Stack, origin v1alpha1.RunOrigin, plan v1alpha1.PlanSpec) (*userRun, error) {
+func (r *UserRuns) Start(ctx context.Context, s *v1alpha1.Stack, origin v1alpha1.RunOrigin,
+	plan v1alpha1.PlanSpec) (*userRun, error) {
 	ctx, cancel := context.WithTimeout(ctx, runCall)
 	defer cancel()
 	if _, err := r.Prepare(ctx, s.Namespace); err != nil {
@@ -105,7 +106,8 @@ func (r *UserRuns) Start(ctx context.Context, s *v1alpha1.Stack, origin v1alpha1
 	if err := r.Room(ctx, s.Namespace, 1, false); err != nil {
 		return nil, err
 	}
-	input := steps.StackInput{Namespace: s.Namespace, Stack: s.Name, Reason: origin.Trigger, Generation: s.Generation, Plan: plan}
+	input := steps.StackInput{Namespace: s.Namespace, Stack: s.Name, Reason: origin.Trigger, Generation: s.Generation,
+		Plan: plan}
 	if in := s.Spec.Workflow.Input; in != nil {
 		input.Input = in.Raw
 	}
@@ -132,7 +134,8 @@ func (r *UserRuns) Start(ctx context.Context, s *v1alpha1.Stack, origin v1alpha1
 	if s.Status.Author == nil {
 		return nil, status.Error(codes.PermissionDenied, "the stack has no author, for whom the workflow would act")
 	}
-	stamp, err := r.Stamps.Sign(ctx, starter.Stamp{Kind: starter.OfRun, Namespace: s.Namespace, ID: id, For: *s.Status.Author})
+	stamp, err := r.Stamps.Sign(ctx,
+		starter.Stamp{Kind: starter.OfRun, Namespace: s.Namespace, ID: id, For: *s.Status.Author})
 	if err != nil {
 		return nil, err
 	}
@@ -142,24 +145,28 @@ func (r *UserRuns) Start(ctx context.Context, s *v1alpha1.Stack, origin v1alpha1
 	}
 	started, err := r.Service.StartWorkflowExecution(ctx, &workflowservice.StartWorkflowExecutionRequest{
 		Namespace: v1alpha1.TemporalNamespace(s.Namespace), WorkflowId: id, Input: argument,
-		WorkflowType: &commonpb.WorkflowType{Name: s.Spec.Workflow.Type}, TaskQueue: &taskqueuepb.TaskQueue{Name: s.Spec.Workflow.TaskQueue},
-		RequestId: noted.Signature, Identity: serverIdentity,
+		WorkflowType: &commonpb.WorkflowType{Name: s.Spec.Workflow.Type},
+		TaskQueue:    &taskqueuepb.TaskQueue{Name: s.Spec.Workflow.TaskQueue},
+		RequestId:    noted.Signature, Identity: serverIdentity,
 		WorkflowIdReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowIdConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
-		Memo:                     &commonpb.Memo{Fields: map[string]*commonpb.Payload{runMemo: note, starter.Memo: startedBy}},
-		Header:                   &commonpb.Header{Fields: map[string]*commonpb.Payload{starter.Header: {Metadata: binary, Data: []byte(stamp)}}},
-		UserMetadata:             &sdkpb.UserMetadata{Summary: summary},
+		Memo: &commonpb.Memo{Fields: map[string]*commonpb.Payload{runMemo: note,
+			starter.Memo: startedBy}},
+		Header: &commonpb.
+			Header{Fields: map[string]*commonpb.Payload{starter.Header: {Metadata: binary, Data: []byte(stamp)}}},
+		UserMetadata: &sdkpb.UserMetadata{Summary: summary},
 	})
 	if err != nil {
 		return nil, err
 	}
 	run := &userRun{stack: s.UID}
-	run.WorkflowID, run.RunID, run.FirstRunID, run.RunOrigin, run.StartedAt = id, started.GetRunId(), started.GetRunId(), origin, metav1.Now()
+	run.WorkflowID, run.RunID, run.FirstRunID, run.RunOrigin, run.StartedAt = id, started.GetRunId(),
+		started.GetRunId(), origin, metav1.Now()
 	return run, nil
 }
 
-// Read returns a run of a workflow; nil if Temporal does not have it. An empty run ID means the current, or else the last
-// run.
+// Read returns a run of a workflow; nil if Temporal does not have it. An empty run ID means the current, or else the
+// last run.
 func (r *UserRuns) Read(ctx context.Context, namespace, workflowID, runID string) (*userRun, error) {
 	ctx, cancel := context.WithTimeout(ctx, runCall)
 	defer cancel()
@@ -167,7 +174,9 @@ func (r *UserRuns) Read(ctx context.Context, namespace, workflowID, runID string
 		return nil, err
 	}
 	at := &commonpb.WorkflowExecution{WorkflowId: workflowID, RunId: runID}
-	found, err := r.Service.DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{Namespace: v1alpha1.TemporalNamespace(namespace), Execution: at})
+	found, err := r.Service.DescribeWorkflowExecution(ctx,
+		&workflowservice.DescribeWorkflowExecutionRequest{Namespace: v1alpha1.TemporalNamespace(namespace),
+			Execution: at})
 	if status.Code(err) == codes.NotFound {
 		return nil, nil
 	}
@@ -186,7 +195,8 @@ func (r *UserRuns) Read(ctx context.Context, namespace, workflowID, runID string
 		run.queued = task.GetScheduledTime().AsTime()
 	}
 	for _, a := range found.GetPendingActivities() {
-		if a.GetState() == enumspb.PENDING_ACTIVITY_STATE_SCHEDULED && a.GetScheduledTime().IsValid() && !a.GetScheduledTime().AsTime().After(time.Now()) {
+		if a.GetState() == enumspb.PENDING_ACTIVITY_STATE_SCHEDULED && a.GetScheduledTime().IsValid() &&
+			!a.GetScheduledTime().AsTime().After(time.Now()) {
 			run.queued = a.GetScheduledTime().AsTime()
 		}
 	}
@@ -197,8 +207,8 @@ func (r *UserRuns) Read(ctx context.Context, namespace, workflowID, runID string
 	return run, r.readEnd(ctx, namespace, run)
 }
 
-// First returns the ID of the first run of the workflow of which a run is a continuation; "" if Temporal does not have the
-// run. Users may write the run ID.
+// First returns the ID of the first run of the workflow of which a run is a continuation; "" if Temporal does not have
+// the run. Users may write the run ID.
 func (r *UserRuns) First(ctx context.Context, namespace, workflowID, runID string) (string, error) {
 	if runID == "" { // for Temporal, that is the current run
 		return "", nil
@@ -206,7 +216,8 @@ func (r *UserRuns) First(ctx context.Context, namespace, workflowID, runID strin
 	ctx, cancel := context.WithTimeout(ctx, runCall)
 	defer cancel()
 	found, err := r.Service.DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
-		Namespace: v1alpha1.TemporalNamespace(namespace), Execution: &commonpb.WorkflowExecution{WorkflowId: workflowID, RunId: runID},
+		Namespace: v1alpha1.TemporalNamespace(namespace),
+		Execution: &commonpb.WorkflowExecution{WorkflowId: workflowID, RunId: runID},
 	})
 	switch status.Code(err) {
 	case codes.OK:
@@ -217,7 +228,8 @@ func (r *UserRuns) First(ctx context.Context, namespace, workflowID, runID strin
 	return "", fmt.Errorf("read workflow %q: %w", workflowID, err)
 }
 
-// runOf returns a run as a list of workflows has it, without its end. A run whose memo has another signature is of no stack.
+// runOf returns a run as a list of workflows has it, without its end. A run whose memo has another signature is of no
+// stack.
 func runOf(info *workflowpb.WorkflowExecutionInfo, key []byte) *userRun {
 	run := &userRun{}
 	run.WorkflowID, run.RunID = info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId()
@@ -242,7 +254,8 @@ func runOf(info *workflowpb.WorkflowExecutionInfo, key []byte) *userRun {
 // readEnd sets the reason why a run that ended did not complete. A run that the server terminated counts as cancelled,
 // because no worker had begun it.
 func (r *UserRuns) readEnd(ctx context.Context, namespace string, run *userRun) error {
-	last, err := r.close(ctx, namespace, &commonpb.WorkflowExecution{WorkflowId: run.WorkflowID, RunId: run.RunID}, false)
+	last, err := r.close(ctx, namespace, &commonpb.WorkflowExecution{WorkflowId: run.WorkflowID, RunId: run.RunID},
+		false)
 	if err != nil {
 		return fmt.Errorf("read the end of workflow %q: %w", run.WorkflowID, err)
 	}
@@ -250,7 +263,8 @@ func (r *UserRuns) readEnd(ctx context.Context, namespace string, run *userRun) 
 	switch {
 	case last.GetWorkflowExecutionFailedEventAttributes() != nil:
 		failure := cause(last.GetWorkflowExecutionFailedEventAttributes().GetFailure())
-		message, run.FailureType = failure.GetMessage(), oneLine(failure.GetApplicationFailureInfo().GetType(), maxFailureType)
+		message, run.FailureType = failure.GetMessage(),
+			oneLine(failure.GetApplicationFailureInfo().GetType(), maxFailureType)
 	case last.GetWorkflowExecutionTerminatedEventAttributes() != nil:
 		ended := last.GetWorkflowExecutionTerminatedEventAttributes()
 		if message = ended.GetReason(); ended.GetIdentity() == serverIdentity {
@@ -267,10 +281,11 @@ func (r *UserRuns) readEnd(ctx context.Context, namespace string, run *userRun) 
 
 // whyCancelled returns the reason in the last request to cancel a run; "" if its last events have none.
 func (r *UserRuns) whyCancelled(ctx context.Context, namespace string, run *userRun) (string, error) {
-	page, err := r.Service.GetWorkflowExecutionHistoryReverse(ctx, &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
-		Namespace: v1alpha1.TemporalNamespace(namespace), MaximumPageSize: 100,
-		Execution: &commonpb.WorkflowExecution{WorkflowId: run.WorkflowID, RunId: run.RunID},
-	})
+	page, err := r.Service.GetWorkflowExecutionHistoryReverse(ctx,
+		&workflowservice.GetWorkflowExecutionHistoryReverseRequest{
+			Namespace: v1alpha1.TemporalNamespace(namespace), MaximumPageSize: 100,
+			Execution: &commonpb.WorkflowExecution{WorkflowId: run.WorkflowID, RunId: run.RunID},
+		})
 	if status.Code(err) == codes.NotFound {
 		return "", nil
 	}
@@ -287,7 +302,8 @@ func (r *UserRuns) whyCancelled(ctx context.Context, namespace string, run *user
 
 // oneLine returns a text of a user's worker as one line of at most limit bytes.
 func oneLine(text string, limit int) string {
-	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, ""), func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) }), " ")
+	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, ""),
+		func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) }), " ")
 	if len(text) > limit {
 		text = strings.ToValidUTF8(text[:limit-3], "") + "..."
 	}
@@ -302,9 +318,10 @@ func cause(f *failurepb.Failure) *failurepb.Failure {
 	return f
 }
 
-// close returns the event that ended a run, and nil if the run has not ended. With wait, it waits for the end of the run,
-// but Temporal may answer without an event after some time.
-func (r *UserRuns) close(ctx context.Context, namespace string, run *commonpb.WorkflowExecution, wait bool) (*historypb.HistoryEvent, error) {
+// close returns the event that ended a run, and nil if the run has not ended. With wait, it waits for the end of the
+// run, but Temporal may answer without an event after some time.
+func (r *UserRuns) close(ctx context.Context, namespace string, run *commonpb.WorkflowExecution,
+	wait bool) (*historypb.HistoryEvent, error) {
 	request := &workflowservice.GetWorkflowExecutionHistoryRequest{
 		Namespace: v1alpha1.TemporalNamespace(namespace), Execution: run, WaitNewEvent: wait,
 		HistoryEventFilterType: enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT,
@@ -337,7 +354,8 @@ func (r *UserRuns) Polled(ctx context.Context, namespace, taskQueue string) (boo
 	ctx, cancel := context.WithTimeout(ctx, runCall)
 	defer cancel()
 	q, err := r.Service.DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
-		Namespace: v1alpha1.TemporalNamespace(namespace), TaskQueue: &taskqueuepb.TaskQueue{Name: taskQueue}, TaskQueueType: enumspb.TASK_QUEUE_TYPE_WORKFLOW,
+		Namespace: v1alpha1.TemporalNamespace(namespace), TaskQueue: &taskqueuepb.TaskQueue{Name: taskQueue},
+		TaskQueueType: enumspb.TASK_QUEUE_TYPE_WORKFLOW,
 	})
 	if err != nil {
 		return false, fmt.Errorf("read task queue %q: %w", taskQueue, err)
@@ -350,8 +368,8 @@ func (r *UserRuns) Polled(ctx context.Context, namespace, taskQueue string) (boo
 	return false, nil
 }
 
-// End asks a run to end. It terminates a run that no worker has begun, because no worker may ever hear the request. A run
-// that has ended is no error.
+// End asks a run to end. It terminates a run that no worker has begun, because no worker may ever hear the request. A
+// run that has ended is no error.
 func (r *UserRuns) End(ctx context.Context, namespace string, run *userRun, reason string) error {
 	ctx, cancel := context.WithTimeout(ctx, runCall)
 	defer cancel()
@@ -362,11 +380,13 @@ func (r *UserRuns) End(ctx context.Context, namespace string, run *userRun, reas
 	at := &commonpb.WorkflowExecution{WorkflowId: run.WorkflowID, RunId: run.RunID}
 	if begun {
 		_, err = r.Service.RequestCancelWorkflowExecution(ctx, &workflowservice.RequestCancelWorkflowExecutionRequest{
-			Namespace: v1alpha1.TemporalNamespace(namespace), Identity: serverIdentity, Reason: reason, RequestId: string(run.stack) + "-cancel", WorkflowExecution: at,
+			Namespace: v1alpha1.TemporalNamespace(namespace), Identity: serverIdentity, Reason: reason,
+			RequestId: string(run.stack) + "-cancel", WorkflowExecution: at,
 		})
 	} else {
 		_, err = r.Service.TerminateWorkflowExecution(ctx, &workflowservice.TerminateWorkflowExecutionRequest{
-			Namespace: v1alpha1.TemporalNamespace(namespace), Identity: serverIdentity, Reason: reason + " No worker had begun the workflow.", WorkflowExecution: at,
+			Namespace: v1alpha1.TemporalNamespace(namespace), Identity: serverIdentity,
+			Reason: reason + " No worker had begun the workflow.", WorkflowExecution: at,
 		})
 	}
 	if status.Code(err) == codes.NotFound {
@@ -424,7 +444,8 @@ func (r *UserRuns) Running(ctx context.Context) (map[string][]*userRun, error) {
 func (r *UserRuns) runningIn(ctx context.Context, namespace string) (out []*userRun, err error) {
 	request := &workflowservice.ListWorkflowExecutionsRequest{
 		Namespace: v1alpha1.TemporalNamespace(namespace),
-		Query:     fmt.Sprintf(`ExecutionStatus = "Running" AND WorkflowId STARTS_WITH %q`, v1alpha1.WorkflowIDOfStack("")),
+		Query: fmt.Sprintf(`ExecutionStatus = "Running" AND WorkflowId STARTS_WITH %q`,
+			v1alpha1.WorkflowIDOfStack("")),
 	}
 	key, err := r.Key(ctx)
 	if err != nil {

@@ -22,7 +22,8 @@ const WarningWaits = "kubectl delete waits until the object is removed. Ctrl-C e
 // Undo clears the deletion mark of an object and applies change in the same write. Watchers receive a MODIFIED event
 // with a new generation, so that a plan of the marked object becomes stale. A non-empty UID must match. Undo returns a
 // conflict if the object is not marked.
-func Undo(ctx context.Context, store *genericregistry.Store, name string, uid types.UID, dry bool, change func(runtime.Object)) (runtime.Object, error) {
+func Undo(ctx context.Context, store *genericregistry.Store, name string, uid types.UID, dry bool,
+	change func(runtime.Object)) (runtime.Object, error) {
 	return write(ctx, store, name, uid, dry, func(obj runtime.Object, m metav1.Object) error {
 		if m.GetDeletionTimestamp() == nil {
 			return apierrors.NewConflict(store.DefaultQualifiedResource, name, errors.New("it is not being deleted"))
@@ -35,7 +36,8 @@ func Undo(ctx context.Context, store *genericregistry.Store, name string, uid ty
 }
 
 // Redo restores a deletion mark that was cleared too late.
-func Redo(ctx context.Context, store *genericregistry.Store, name string, uid types.UID, change func(runtime.Object)) error {
+func Redo(ctx context.Context, store *genericregistry.Store, name string, uid types.UID,
+	change func(runtime.Object)) error {
 	_, err := write(ctx, store, name, uid, false, func(obj runtime.Object, m metav1.Object) error {
 		m.SetDeletionTimestamp(new(metav1.Now()))
 		m.SetDeletionGracePeriodSeconds(new(int64(0)))
@@ -45,7 +47,8 @@ func Redo(ctx context.Context, store *genericregistry.Store, name string, uid ty
 	return err
 }
 
-func write(ctx context.Context, store *genericregistry.Store, name string, uid types.UID, dry bool, change func(runtime.Object, metav1.Object) error) (runtime.Object, error) {
+func write(ctx context.Context, store *genericregistry.Store, name string, uid types.UID, dry bool,
+	change func(runtime.Object, metav1.Object) error) (runtime.Object, error) {
 	key, err := store.KeyFunc(ctx, name)
 	if err != nil {
 		return nil, err
@@ -55,21 +58,23 @@ func write(ctx context.Context, store *genericregistry.Store, name string, uid t
 		preconditions = &storage.Preconditions{UID: &uid}
 	}
 	out := store.NewFunc()
-	err = store.Storage.GuaranteedUpdate(ctx, key, out, false, preconditions, storage.SimpleUpdate(func(existing runtime.Object) (runtime.Object, error) {
-		m, err := meta.Accessor(existing)
-		if err == nil {
-			err = change(existing, m)
-		}
-		if g := m.GetGeneration(); err == nil && g > 0 {
-			m.SetGeneration(g + 1)
-		}
-		return existing, err
-	}), dry, nil)
+	err = store.Storage.GuaranteedUpdate(ctx, key, out, false, preconditions,
+		storage.SimpleUpdate(func(existing runtime.Object) (runtime.Object, error) {
+			m, err := meta.Accessor(existing)
+			if err == nil {
+				err = change(existing, m)
+			}
+			if g := m.GetGeneration(); err == nil && g > 0 {
+				m.SetGeneration(g + 1)
+			}
+			return existing, err
+		}), dry, nil)
 	switch {
 	case storage.IsNotFound(err):
 		return nil, apierrors.NewNotFound(store.DefaultQualifiedResource, name)
 	case storage.IsInvalidObj(err):
-		return nil, apierrors.NewConflict(store.DefaultQualifiedResource, name, errors.New("it was deleted and created again meanwhile"))
+		return nil, apierrors.NewConflict(store.DefaultQualifiedResource, name,
+			errors.New("it was deleted and created again meanwhile"))
 	case err != nil:
 		return nil, err
 	}

@@ -37,11 +37,13 @@ func Context(ctx context.Context, scope *handlers.RequestScope, namespace, name 
 	ctx = request.WithNamespace(ctx, namespace)
 	return request.WithRequestInfo(ctx, &request.RequestInfo{
 		IsResourceRequest: true, Verb: "update", APIPrefix: "apis", Namespace: namespace, Name: name,
-		APIGroup: scope.Resource.Group, APIVersion: scope.Resource.Version, Resource: scope.Resource.Resource, Subresource: scope.Subresource,
+		APIGroup: scope.Resource.Group, APIVersion: scope.Resource.Version, Resource: scope.Resource.Resource,
+		Subresource: scope.Subresource,
 	})
 }
 
-var server = &user.DefaultInfo{Name: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}
+var server = &user.DefaultInfo{Name: user.APIServerUser,
+	Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}
 
 // Update changes a stored object. It calls change with a copy of the object, and calls it again if another writer was
 // faster. If change returns an error, nothing is written. It returns nil if that error is ErrUnchanged.
@@ -49,22 +51,24 @@ func (s Storage) Update(ctx context.Context, namespace, name string, change func
 	ctx = Context(ctx, s.Scope, namespace, name)
 	options := &metav1.UpdateOptions{FieldManager: fieldManager}
 	attributes := func(obj, old runtime.Object) admission.Attributes {
-		return admission.NewAttributesRecord(obj, old, s.Scope.Kind, namespace, name, s.Scope.Resource, s.Scope.Subresource, admission.Update, options, false, server)
+		return admission.NewAttributesRecord(obj, old, s.Scope.Kind, namespace, name, s.Scope.Resource,
+			s.Scope.Subresource, admission.Update, options, false, server)
 	}
 	var refused error // the error of the last call of change, which a storage may convert
-	info := rest.DefaultUpdatedObjectInfo(nil, func(ctx context.Context, _, old runtime.Object) (runtime.Object, error) {
-		obj := old.DeepCopyObject()
-		if refused = change(obj); refused != nil {
-			return nil, refused
-		}
-		obj = s.Scope.FieldManager.UpdateNoErrors(old, obj, fieldManager)
-		if admit, ok := s.Admission.(admission.MutationInterface); ok && admit.Handles(admission.Update) {
-			if err := admit.Admit(ctx, attributes(obj, old), s.Scope); err != nil {
-				return nil, err
+	info := rest.DefaultUpdatedObjectInfo(nil,
+		func(ctx context.Context, _, old runtime.Object) (runtime.Object, error) {
+			obj := old.DeepCopyObject()
+			if refused = change(obj); refused != nil {
+				return nil, refused
 			}
-		}
-		return obj, nil
-	})
+			obj = s.Scope.FieldManager.UpdateNoErrors(old, obj, fieldManager)
+			if admit, ok := s.Admission.(admission.MutationInterface); ok && admit.Handles(admission.Update) {
+				if err := admit.Admit(ctx, attributes(obj, old), s.Scope); err != nil {
+					return nil, err
+				}
+			}
+			return obj, nil
+		})
 	validate := func(ctx context.Context, obj, old runtime.Object) error {
 		if admit, ok := s.Admission.(admission.ValidationInterface); ok && admit.Handles(admission.Update) {
 			return admit.Validate(ctx, attributes(obj, old), s.Scope)

@@ -42,7 +42,8 @@ func dial(ctx context.Context, options client.Options) (client.Client, error) {
 			return c, nil
 		}
 		if _, ok := errors.AsType[*serviceerror.PermissionDenied](err); ok {
-			return nil, fmt.Errorf("connect to Temporal at %q: %w: it refused the credentials of this server", options.HostPort, err)
+			return nil, fmt.Errorf("connect to Temporal at %q: %w: it refused the credentials of this server",
+				options.HostPort, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -101,7 +102,8 @@ func ensureNamespace(ctx context.Context, c client.Client, name string) error {
 func ensureSearchAttributes(ctx context.Context, c client.Client, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	present, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
+	present, err := c.OperatorService().ListSearchAttributes(ctx,
+		&operatorservice.ListSearchAttributesRequest{Namespace: namespace})
 	if err != nil {
 		return fmt.Errorf("list search attributes of Temporal namespace %q: %w%s", namespace, err, grantAdvice(err))
 	}
@@ -130,14 +132,17 @@ func ensureSearchAttributes(ctx context.Context, c client.Client, namespace stri
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("register search attributes in Temporal namespace %q: they do not appear: %w", namespace, err)
+			return fmt.Errorf("register search attributes in Temporal namespace %q: they do not appear: %w", namespace,
+				err)
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
 }
 
-func addSearchAttributes(ctx context.Context, c client.Client, namespace string, missing map[string]enumspb.IndexedValueType) error {
-	_, err := c.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{Namespace: namespace, SearchAttributes: missing})
+func addSearchAttributes(ctx context.Context, c client.Client, namespace string,
+	missing map[string]enumspb.IndexedValueType) error {
+	_, err := c.OperatorService().AddSearchAttributes(ctx,
+		&operatorservice.AddSearchAttributesRequest{Namespace: namespace, SearchAttributes: missing})
 	if _, ok := errors.AsType[*serviceerror.AlreadyExists](err); ok {
 		return nil
 	}

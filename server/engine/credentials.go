@@ -35,10 +35,12 @@ type Credentials struct {
 func (c Credentials) Validate() error {
 	var errs []error
 	if c.Plaintext && c != (Credentials{Plaintext: true}) {
-		errs = append(errs, errors.New("without TLS, a Temporal server takes no certificate and no API key: leave --temporal-tls=false out"))
+		errs = append(errs, errors.New(
+			"without TLS, a Temporal server takes no certificate and no API key: leave --temporal-tls=false out"))
 	}
 	if (c.CertFile == "") != (c.KeyFile == "") {
-		errs = append(errs, errors.New("a client certificate for Temporal needs --temporal-tls-cert-file and --temporal-tls-key-file"))
+		errs = append(errs, errors.New(
+			"a client certificate for Temporal needs --temporal-tls-cert-file and --temporal-tls-key-file"))
 	} else if _, err := c.certificate(); err != nil {
 		errs = append(errs, err)
 	}
@@ -69,7 +71,9 @@ func (c Credentials) tls(address string) (*tls.Config, error) {
 		}
 	}
 	if c.CertFile != "" {
-		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.certificate() }
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return c.certificate()
+		}
 	}
 	return config, nil
 }
@@ -134,7 +138,8 @@ func (f frontend) connect() (*grpc.ClientConn, error) {
 }
 
 // authenticate sets the same headers as the SDK.
-func (f frontend) authenticate(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+func (f frontend) authenticate(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	key, err := f.apiKey(ctx)
 	if err != nil {
 		return err

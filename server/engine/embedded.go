@@ -47,7 +47,8 @@ const (
 // services are the Temporal services that run. The fourth, "worker", hosts system workflows that poll constantly:
 // scanners, batch operations, worker deployments. Hykube does not need it: schedules run in the history service (see
 // tuning).
-var services = []primitives.ServiceName{primitives.MatchingService, primitives.HistoryService, primitives.FrontendService}
+var services = []primitives.ServiceName{primitives.MatchingService, primitives.HistoryService,
+	primitives.FrontendService}
 
 // embedded is a Temporal server in this process. Its loopback ports accept only mutual TLS.
 type embedded struct {
@@ -93,7 +94,8 @@ func startEmbedded(ctx context.Context, dir, namespace string, logger *slog.Logg
 	}
 }
 
-func startOn(ports []int, main, visibility database, keys *mutualTLS, namespace string, logger *slog.Logger) (*embedded, error) {
+func startOn(ports []int, main, visibility database, keys *mutualTLS, namespace string,
+	logger *slog.Logger) (*embedded, error) {
 	b := &bridge{slog: logger.With("component", "temporal"), state: new(bridgeState)}
 	cfg := serverConfig(ports, main, visibility)
 	e := &embedded{logger: b, main: sqlConfig(main), frontend: cfg.PublicClient.HostPort, keys: keys}
@@ -170,7 +172,8 @@ func (e *embedded) stop(ctx context.Context) error {
 // checkpoint merges the write-ahead log into the database file, so that a backup of a stopped server needs only one
 // file. Temporal's plugin keeps its connection until the process ends.
 func (e *embedded) checkpoint() error {
-	db, err := persistence.NewSQLAdminDB(sqlplugin.DbKindMain, e.main, resolver.NewNoopResolver(), log.NewNoopLogger(), metrics.NoopMetricsHandler)
+	db, err := persistence.NewSQLAdminDB(sqlplugin.DbKindMain, e.main, resolver.NewNoopResolver(), log.NewNoopLogger(),
+		metrics.NoopMetricsHandler)
 	if err != nil {
 		return err
 	}
@@ -338,8 +341,8 @@ func tuning(own string) dynamicconfig.StaticClient {
 	return values
 }
 
-// limitUsers sets the limits of the namespaces of users. own is the namespace of the server, to which Temporal's defaults
-// apply.
+// limitUsers sets the limits of the namespaces of users. own is the namespace of the server, to which Temporal's
+// defaults apply.
 func limitUsers(values map[dynamicconfig.Key]any, own string) {
 	set := func(setting dynamicconfig.GenericSetting, ours, theirs any) {
 		values[setting.Key()] = []dynamicconfig.ConstrainedValue{
@@ -404,8 +407,10 @@ func newMutualTLS() (*mutualTLS, error) {
 	pool.AddCert(cert)
 	pair := []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key, Leaf: cert}}
 	return &mutualTLS{
-		server: &tls.Config{Certificates: pair, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}},
-		client: &tls.Config{Certificates: pair, RootCAs: pool, ServerName: serverName, MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}},
+		server: &tls.Config{Certificates: pair, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
+			MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}},
+		client: &tls.Config{Certificates: pair, RootCAs: pool, ServerName: serverName, MinVersion: tls.VersionTLS13,
+			NextProtos: []string{"h2"}},
 	}, nil
 }
 

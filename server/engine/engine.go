@@ -31,8 +31,8 @@ type Config struct {
 	Process string
 	// Installation identifies this installation in the namespace of an external cluster; empty claims none.
 	Installation string
-	// NamespaceOwner returns the UID of a Kubernetes namespace; ok is false if it does not exist or is being deleted. With
-	// an embedded server, it decides which namespaces have workflows of users. nil means none.
+	// NamespaceOwner returns the UID of a Kubernetes namespace; ok is false if it does not exist or is being deleted.
+	// With an embedded server, it decides which namespaces have workflows of users. nil means none.
 	NamespaceOwner func(namespace string) (uid string, ok bool)
 	// Logger receives Temporal's log, each entry one level lower than Temporal's level; nil discards it.
 	Logger *slog.Logger

@@ -15,8 +15,8 @@ import (
 const (
 	// claimKey is the key in a namespace's data that names the installation to which the namespace belongs.
 	claimKey = "hykube.io/installation"
-	// namespaceInterval is the time between two looks whether an external cluster still has the namespace, and between two
-	// attempts to start a worker again.
+	// namespaceInterval is the time between two looks whether an external cluster still has the namespace, and between
+	// two attempts to start a worker again.
 	namespaceInterval = 5 * time.Second
 )
 
@@ -31,14 +31,16 @@ func (e *Engine) register(ctx context.Context) error {
 	return ensureSearchAttributes(ctx, e.client, e.config.Namespace)
 }
 
-// claim notes in the namespace of an external cluster that it belongs to this installation. It returns an error if another
-// one has it: their workers would take each other's tasks, about plans that they do not have, so plans would wait for ever.
+// claim notes in the namespace of an external cluster that it belongs to this installation. It returns an error if
+// another one has it: their workers would take each other's tasks, about plans that they do not have, so plans would
+// wait for ever.
 func (e *Engine) claim(ctx context.Context) error {
 	if e.config.Address == "" || e.config.Installation == "" {
 		return nil
 	}
 	for {
-		found, err := e.client.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: e.config.Namespace})
+		found, err := e.client.WorkflowService().DescribeNamespace(ctx,
+			&workflowservice.DescribeNamespaceRequest{Namespace: e.config.Namespace})
 		if err != nil {
 			return fmt.Errorf("look up Temporal namespace %q: %w", e.config.Namespace, err)
 		}
@@ -48,11 +50,13 @@ func (e *Engine) claim(ctx context.Context) error {
 		case "":
 		default:
 			return fmt.Errorf("the Temporal namespace %q belongs to another installation of Hykube (%s; this one is %s): give this server a namespace of its own with --temporal-namespace. "+
-				"If that installation no longer exists: temporal operator namespace update --data %s=%s %s", e.config.Namespace, owner, e.config.Installation, claimKey, e.config.Installation, e.config.Namespace)
+				"If that installation no longer exists: temporal operator namespace update --data %s=%s %s",
+				e.config.Namespace, owner, e.config.Installation, claimKey, e.config.Installation, e.config.Namespace)
 		}
 		// Two servers may claim it at once, so the namespace is read again.
 		_, err = e.client.WorkflowService().UpdateNamespace(ctx, &workflowservice.UpdateNamespaceRequest{
-			Namespace: e.config.Namespace, UpdateInfo: &namespacepb.UpdateNamespaceInfo{Data: map[string]string{claimKey: e.config.Installation}},
+			Namespace:  e.config.Namespace,
+			UpdateInfo: &namespacepb.UpdateNamespaceInfo{Data: map[string]string{claimKey: e.config.Installation}},
 		})
 		_, denied := errors.AsType[*serviceerror.PermissionDenied](err)
 		if _, missing := errors.AsType[*serviceerror.Unimplemented](err); denied || missing {
@@ -65,8 +69,8 @@ func (e *Engine) claim(ctx context.Context) error {
 	}
 }
 
-// watchNamespace registers the namespace of an external cluster again when the cluster has lost it, as after a restore of
-// Temporal's database.
+// watchNamespace registers the namespace of an external cluster again when the cluster has lost it, as after a restore
+// of Temporal's database.
 func (e *Engine) watchNamespace(ctx context.Context) {
 	ticker := time.NewTicker(namespaceInterval)
 	defer ticker.Stop()
@@ -83,11 +87,13 @@ func (e *Engine) watchNamespace(ctx context.Context) {
 func (e *Engine) checkNamespace(ctx context.Context) {
 	asked, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	_, err := e.client.WorkflowService().DescribeNamespace(asked, &workflowservice.DescribeNamespaceRequest{Namespace: e.config.Namespace})
+	_, err := e.client.WorkflowService().DescribeNamespace(asked,
+		&workflowservice.DescribeNamespaceRequest{Namespace: e.config.Namespace})
 	if _, lost := errors.AsType[*serviceerror.NamespaceNotFound](err); !lost {
 		return
 	}
-	err = fmt.Errorf("the Temporal cluster has lost the namespace %q, which the server registers again: %w", e.config.Namespace, err)
+	err = fmt.Errorf("the Temporal cluster has lost the namespace %q, which the server registers again: %w",
+		e.config.Namespace, err)
 	e.lost.Store(&err)
 	e.logger.Warn("the Temporal cluster has lost the namespace", "namespace", e.config.Namespace)
 	if err := e.register(ctx); err != nil {
@@ -96,12 +102,15 @@ func (e *Engine) checkNamespace(ctx context.Context) {
 		return
 	}
 	e.lost.Store(nil)
-	e.logger.Info("registered the namespace again; the plans that run begin again from their records", "namespace", e.config.Namespace)
+	e.logger.Info("registered the namespace again; the plans that run begin again from their records", "namespace",
+		e.config.Namespace)
 }
 
 // RunWorker starts a worker, which the caller stops with the returned function. The SDK ends a worker for ever when the
-// cluster has no such namespace for minutes. RunWorker then starts another one. Until it runs, Healthy returns the reason.
-func (e *Engine) RunWorker(ctx context.Context, newWorker func(onFatal func(error)) worker.Worker) (stop func(), err error) {
+// cluster has no such namespace for minutes. RunWorker then starts another one. Until it runs, Healthy returns the
+// reason.
+func (e *Engine) RunWorker(ctx context.Context,
+	newWorker func(onFatal func(error)) worker.Worker) (stop func(), err error) {
 	failed := make(chan error, 1)
 	next := func() (worker.Worker, error) {
 		w := newWorker(func(err error) { failed <- err })

@@ -70,7 +70,8 @@ func rememberIdentity(dir, identity string) (previous []string, err error) {
 }
 
 func writeIdentities(dir string, identities []string) error {
-	if err := atomicfile.Write(filepath.Join(dir, identityFile), []byte(strings.Join(identities, "\n")+"\n"), 0o600); err != nil {
+	if err := atomicfile.Write(filepath.Join(dir, identityFile), []byte(strings.Join(identities, "\n")+"\n"),
+		0o600); err != nil {
 		return fmt.Errorf("store engine identity: %w", err)
 	}
 	return nil
@@ -92,7 +93,8 @@ func (e *Engine) recover(ctx context.Context, previous []string) {
 // FailActivities fails the activities of processes that have ended.
 func (e *Engine) FailActivities(ctx context.Context, processes []string) {
 	e.failOf(ctx, func(identity string) bool {
-		return slices.ContainsFunc(processes, func(process string) bool { return strings.HasSuffix(identity, processMark(process)) })
+		return slices.ContainsFunc(processes,
+			func(process string) bool { return strings.HasSuffix(identity, processMark(process)) })
 	})
 }
 
@@ -118,14 +120,16 @@ func (e *Engine) failOf(ctx context.Context, ended func(identity string) bool) b
 		}
 	}
 	if failed > 0 {
-		e.logger.Info("failed the activities of processes that have ended, so that Temporal retries them", "activities", failed,
+		e.logger.Info("failed the activities of processes that have ended, so that Temporal retries them", "activities",
+			failed,
 			"workflows", examined, "took", time.Since(begin).Round(time.Millisecond))
 	}
 	return true
 }
 
 // failAbandoned examines the running workflows once.
-func (e *Engine) failAbandoned(ctx context.Context, ended func(identity string) bool) (failed, examined int, err error) {
+func (e *Engine) failAbandoned(ctx context.Context,
+	ended func(identity string) bool) (failed, examined int, err error) {
 	var (
 		wg     sync.WaitGroup
 		mu     sync.Mutex
@@ -163,7 +167,8 @@ func (e *Engine) failAbandoned(ctx context.Context, ended func(identity string) 
 	return failed, examined, errors.Join(errs...)
 }
 
-func (e *Engine) failActivities(ctx context.Context, execution *commonpb.WorkflowExecution, ended func(identity string) bool) (int, error) {
+func (e *Engine) failActivities(ctx context.Context, execution *commonpb.WorkflowExecution,
+	ended func(identity string) bool) (int, error) {
 	description, err := e.client.DescribeWorkflowExecution(ctx, execution.GetWorkflowId(), execution.GetRunId())
 	if isNotFound(err) {
 		return 0, nil
@@ -176,14 +181,16 @@ func (e *Engine) failActivities(ctx context.Context, execution *commonpb.Workflo
 		if !abandoned(activity, ended) {
 			continue
 		}
-		err := e.client.CompleteActivityByID(ctx, e.config.Namespace, execution.GetWorkflowId(), execution.GetRunId(), activity.GetActivityId(), nil,
+		err := e.client.CompleteActivityByID(ctx, e.config.Namespace, execution.GetWorkflowId(), execution.GetRunId(),
+			activity.GetActivityId(), nil,
 			temporal.NewApplicationErrorWithOptions("the server that ran this activity has stopped", "ServerStopped",
 				temporal.ApplicationErrorOptions{NextRetryDelay: time.Millisecond}))
 		if isNotFound(err) {
 			continue // it timed out or ended in the meantime
 		}
 		if err != nil {
-			return failed, fmt.Errorf("fail activity %q of workflow %q: %w", activity.GetActivityId(), execution.GetWorkflowId(), err)
+			return failed, fmt.Errorf("fail activity %q of workflow %q: %w", activity.GetActivityId(),
+				execution.GetWorkflowId(), err)
 		}
 		failed++
 		e.logger.Debug("failed an activity of an earlier run", "workflow", execution.GetWorkflowId(),
@@ -195,7 +202,8 @@ func (e *Engine) failActivities(ctx context.Context, execution *commonpb.Workflo
 // abandoned reports whether a worker that has ended started an activity and has not completed it.
 func abandoned(activity *workflowpb.PendingActivityInfo, ended func(identity string) bool) bool {
 	switch activity.GetState() {
-	case enumspb.PENDING_ACTIVITY_STATE_STARTED, enumspb.PENDING_ACTIVITY_STATE_CANCEL_REQUESTED, enumspb.PENDING_ACTIVITY_STATE_PAUSE_REQUESTED:
+	case enumspb.PENDING_ACTIVITY_STATE_STARTED, enumspb.PENDING_ACTIVITY_STATE_CANCEL_REQUESTED,
+		enumspb.PENDING_ACTIVITY_STATE_PAUSE_REQUESTED:
 		return ended(activity.GetLastWorkerIdentity())
 	}
 	return false

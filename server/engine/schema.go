@@ -49,7 +49,8 @@ func ensureSchema(ctx context.Context, d database, logger *slog.Logger) (err err
 			err = fmt.Errorf("prepare engine database %q: %w", d.file, err)
 		}
 	}()
-	db, err := sql.Open("sqlite", "file:"+d.escaped()+"?_pragma=journal_mode(wal)&_pragma=busy_timeout(5000)&_txlock=immediate")
+	db, err := sql.Open("sqlite", "file:"+d.escaped()+
+		"?_pragma=journal_mode(wal)&_pragma=busy_timeout(5000)&_txlock=immediate")
 	if err != nil {
 		return err
 	}
@@ -62,7 +63,8 @@ func ensureSchema(ctx context.Context, d database, logger *slog.Logger) (err err
 	}
 	defer func() { _ = tx.Rollback() }() // no effect after Commit
 	var tables int
-	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE type='table'").Scan(&tables); err != nil {
+	if err := tx.QueryRowContext(ctx,
+		"SELECT count(*) FROM sqlite_master WHERE type='table'").Scan(&tables); err != nil {
 		return err
 	}
 	if tables == 0 {
@@ -100,7 +102,8 @@ CREATE TABLE schema_update_history(version_partition INT not null, year int not 
 
 // updateSchema applies the schema steps from the file's version, which it returns, to the version of this build.
 func updateSchema(ctx context.Context, tx *sql.Tx, d database) (found string, err error) {
-	if err := tx.QueryRowContext(ctx, "SELECT curr_version FROM schema_version WHERE version_partition=0 AND db_name=?", schemaRow).Scan(&found); err != nil {
+	if err := tx.QueryRowContext(ctx, "SELECT curr_version FROM schema_version WHERE version_partition=0 AND db_name=?",
+		schemaRow).Scan(&found); err != nil {
 		return "", fmt.Errorf("read its schema version: %w", err)
 	}
 	have, err := version.NewVersion(found)

@@ -44,8 +44,8 @@ const (
 	cleanEvery = time.Minute
 	// limitedPause is the pause after a request that a rate limit refused.
 	limitedPause = 200 * time.Millisecond
-	// maxOwnAnswer is the maximum size of an answer to the server itself in bytes. A page of a list has memos and search
-	// attributes, and the server must be able to delete executions of any size.
+	// maxOwnAnswer is the maximum size of an answer to the server itself in bytes. A page of a list has memos and
+	// search attributes, and the server must be able to delete executions of any size.
 	maxOwnAnswer = 128 << 20
 	// cleanPage is the number of executions that are deleted together.
 	cleanPage = 500
@@ -147,7 +147,8 @@ func (u *UserNamespaces) Prepare(ctx context.Context, namespace string) (id stri
 	})
 	if err != nil {
 		u.logger.Warn("cannot prepare a Temporal namespace of users", "namespace", namespace, "error", err)
-		return "", status.Errorf(codes.Unavailable, "prepare the Temporal namespace %q: %v", v1alpha1.TemporalNamespace(namespace), err)
+		return "", status.Errorf(codes.Unavailable, "prepare the Temporal namespace %q: %v",
+			v1alpha1.TemporalNamespace(namespace), err)
 	}
 	p = made.(preparedNamespace)
 	u.mu.Lock()
@@ -209,12 +210,14 @@ const runningQuery = `ExecutionStatus = "Running"`
 func (u *UserNamespaces) Room(ctx context.Context, namespace string, starts int, schedule bool) error {
 	name := v1alpha1.TemporalNamespace(namespace)
 	if schedule {
-		page, err := u.service.ListSchedules(ctx, &workflowservice.ListSchedulesRequest{Namespace: name, MaximumPageSize: maxSchedules})
+		page, err := u.service.ListSchedules(ctx,
+			&workflowservice.ListSchedulesRequest{Namespace: name, MaximumPageSize: maxSchedules})
 		if err != nil {
 			return err
 		}
 		if len(page.GetSchedules()) >= maxSchedules {
-			return status.Errorf(codes.ResourceExhausted, "namespace %q has %d schedules, which is the maximum; delete some", namespace, maxSchedules)
+			return status.Errorf(codes.ResourceExhausted,
+				"namespace %q has %d schedules, which is the maximum; delete some", namespace, maxSchedules)
 		}
 	}
 	for {
@@ -273,15 +276,18 @@ func (u *UserNamespaces) room(ctx context.Context, namespace, name string) (coun
 	}
 	c := counted{at: time.Now(), left: max(0, min(runningExecutions-running, storedExecutions-stored))}
 	if runningExecutions-running <= storedExecutions-stored {
-		c.err = status.Errorf(codes.ResourceExhausted, "namespace %q has %d running workflows, and may have %d", namespace, running, runningExecutions)
+		c.err = status.Errorf(codes.ResourceExhausted, "namespace %q has %d running workflows, and may have %d",
+			namespace, running, runningExecutions)
 	} else {
-		c.err = status.Errorf(codes.ResourceExhausted, "namespace %q has %d workflow executions, and may have %d; the server deletes the oldest finished ones in a minute", namespace, stored, storedExecutions)
+		c.err = status.Errorf(codes.ResourceExhausted,
+			"namespace %q has %d workflow executions, and may have %d; the server deletes the oldest finished ones in a minute", namespace, stored, storedExecutions)
 	}
 	return c, nil
 }
 
 func (u *UserNamespaces) count(ctx context.Context, name, query string) (int64, error) {
-	c, err := u.service.CountWorkflowExecutions(ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: name, Query: query})
+	c, err := u.service.CountWorkflowExecutions(ctx,
+		&workflowservice.CountWorkflowExecutionsRequest{Namespace: name, Query: query})
 	return c.GetCount(), err
 }
 
@@ -304,7 +310,8 @@ func (u *UserNamespaces) clean(ctx context.Context) {
 func (u *UserNamespaces) cleanAll(ctx context.Context) error {
 	var errs []error
 	for token, first := []byte(nil), true; first || len(token) > 0; first = false {
-		page, err := u.service.ListNamespaces(ctx, &workflowservice.ListNamespacesRequest{PageSize: 100, NextPageToken: token})
+		page, err := u.service.ListNamespaces(ctx,
+			&workflowservice.ListNamespacesRequest{PageSize: 100, NextPageToken: token})
 		if err != nil {
 			return errors.Join(append(errs, err)...)
 		}
@@ -338,19 +345,22 @@ func (u *UserNamespaces) cleanOne(ctx context.Context, name string, exists bool)
 	return err
 }
 
-// stop terminates the newest running executions of a Temporal namespace above the limit. Schedules start executions without a
-// request that could be refused.
+// stop terminates the newest running executions of a Temporal namespace above the limit. Schedules start executions
+// without a request that could be refused.
 func (u *UserNamespaces) stop(ctx context.Context, name string, limit int64) error {
 	running, err := u.count(ctx, name, runningQuery)
 	for left := running - limit; err == nil && left > 0; {
 		var page *workflowservice.ListWorkflowExecutionsResponse
-		page, err = u.service.ListWorkflowExecutions(ctx, &workflowservice.ListWorkflowExecutionsRequest{Namespace: name, PageSize: int32(min(left, cleanPage)), Query: runningQuery})
+		page, err = u.service.ListWorkflowExecutions(ctx,
+			&workflowservice.ListWorkflowExecutionsRequest{Namespace: name, PageSize: int32(min(left, cleanPage)),
+				Query: runningQuery})
 		if err != nil || len(page.GetExecutions()) == 0 {
 			break
 		}
 		for _, e := range page.GetExecutions() {
 			_, terr := u.service.TerminateWorkflowExecution(ctx, &workflowservice.TerminateWorkflowExecutionRequest{
-				Namespace: name, WorkflowExecution: e.GetExecution(), Reason: fmt.Sprintf("the namespace has more than %d running workflows", limit),
+				Namespace: name, WorkflowExecution: e.GetExecution(),
+				Reason: fmt.Sprintf("the namespace has more than %d running workflows", limit),
 			})
 			if terr != nil && status.Code(terr) != codes.NotFound {
 				return terr
@@ -380,7 +390,8 @@ func (u *UserNamespaces) trim(ctx context.Context, name string, limit int64) err
 			if skipped++; skipped <= limit {
 				continue
 			}
-			if err := u.deleteExecution(ctx, name, e.GetExecution().GetWorkflowId(), e.GetExecution().GetRunId()); err != nil {
+			if err := u.deleteExecution(ctx, name, e.GetExecution().GetWorkflowId(),
+				e.GetExecution().GetRunId()); err != nil {
 				return err
 			}
 		}
@@ -392,22 +403,26 @@ func (u *UserNamespaces) trim(ctx context.Context, name string, limit int64) err
 // empty deletes all schedules and all executions of a Temporal namespace, including running ones.
 func (u *UserNamespaces) empty(ctx context.Context, name string) error {
 	for {
-		schedules, err := u.service.ListSchedules(ctx, &workflowservice.ListSchedulesRequest{Namespace: name, MaximumPageSize: cleanPage})
+		schedules, err := u.service.ListSchedules(ctx,
+			&workflowservice.ListSchedulesRequest{Namespace: name, MaximumPageSize: cleanPage})
 		if err != nil {
 			return err
 		}
 		for _, s := range schedules.GetSchedules() {
-			_, err := u.service.DeleteSchedule(ctx, &workflowservice.DeleteScheduleRequest{Namespace: name, ScheduleId: s.GetScheduleId()})
+			_, err := u.service.DeleteSchedule(ctx,
+				&workflowservice.DeleteScheduleRequest{Namespace: name, ScheduleId: s.GetScheduleId()})
 			if err != nil && status.Code(err) != codes.NotFound {
 				return err
 			}
 		}
-		page, err := u.service.ListWorkflowExecutions(ctx, &workflowservice.ListWorkflowExecutionsRequest{Namespace: name, PageSize: cleanPage})
+		page, err := u.service.ListWorkflowExecutions(ctx,
+			&workflowservice.ListWorkflowExecutionsRequest{Namespace: name, PageSize: cleanPage})
 		if err != nil {
 			return err
 		}
 		for _, e := range page.GetExecutions() {
-			if err := u.deleteExecution(ctx, name, e.GetExecution().GetWorkflowId(), e.GetExecution().GetRunId()); err != nil {
+			if err := u.deleteExecution(ctx, name, e.GetExecution().GetWorkflowId(),
+				e.GetExecution().GetRunId()); err != nil {
 				return err
 			}
 		}

@@ -92,8 +92,8 @@ func routeAPI(group *echo.Group, provider *config.ConfigProviderWithRefresh, con
 		api.TemporalAPIHandler(provider, nil, conn), readOnly)
 }
 
-// pageHandler serves the assets. For every other path of the application, it serves the index page. namespace is the Temporal
-// namespace of the plans.
+// pageHandler serves the assets. For every other path of the application, it serves the index page. namespace is the
+// Temporal namespace of the plans.
 func pageHandler(files fs.FS, namespace string) (echo.HandlerFunc, error) {
 	index, policy, err := indexPage(files, namespace)
 	if err != nil {
@@ -163,10 +163,11 @@ var (
 )
 
 // columns are the columns of the list of runs, by their labels in the Web UI.
-var columns = []string{"Status", "HykubePlan", "HykubeNamespace", "HykubeRequester", "Type", "HykubeOutcome", "Start", "Workflow ID"}
+var columns = []string{"Status", "HykubePlan", "HykubeNamespace", "HykubeRequester", "Type", "HykubeOutcome", "Start",
+	"Workflow ID"}
 
-// columnsScript returns a script that sets the columns of a namespace, unless the reader has chosen columns. The Web UI reads
-// them from the browser's storage, and has no setting for them.
+// columnsScript returns a script that sets the columns of a namespace, unless the reader has chosen columns. The Web UI
+// reads them from the browser's storage, and has no setting for them.
 func columnsScript(namespace string) (string, error) {
 	type column struct {
 		Label string `json:"label"`
@@ -183,8 +184,8 @@ func columnsScript(namespace string) (string, error) {
 `, chosen), err
 }
 
-// indexPage returns the page of the single-page application with its base path and its columns, and its content security policy.
-// The base path changes the inline script, so indexPage recomputes the script's hash in the policy.
+// indexPage returns the page of the single-page application with its base path and its columns, and its content
+// security policy. The base path changes the inline script, so indexPage recomputes the script's hash in the policy.
 func indexPage(files fs.FS, namespace string) (page []byte, policy string, err error) {
 	page, err = fs.ReadFile(files, "index.html")
 	if err != nil {
@@ -194,7 +195,8 @@ func indexPage(files fs.FS, namespace string) (page []byte, policy string, err e
 	page = bytes.ReplaceAll(page, []byte(`base: ""`), fmt.Appendf(nil, `base: %q`, UIPath))
 	page = bytes.ReplaceAll(page, []byte(`"/_app/`), fmt.Appendf(nil, `"%s/_app/`, UIPath))
 	// Without this link, the browser would request a favicon from the root path.
-	page = bytes.Replace(page, []byte("</head>"), fmt.Appendf(nil, `<link rel="icon" href="%s/favicon.ico">`+"\n</head>", UIPath), 1)
+	page = bytes.Replace(page, []byte("</head>"),
+		fmt.Appendf(nil, `<link rel="icon" href="%s/favicon.ico">`+"\n</head>", UIPath), 1)
 	script := inlineScript.FindSubmatch(page)
 	if script == nil || !bytes.Contains(script[1], []byte(UIPath)) {
 		return nil, "", fmt.Errorf("open web UI page: ui-server changed its form")
@@ -203,7 +205,8 @@ func indexPage(files fs.FS, namespace string) (page []byte, policy string, err e
 	if err != nil {
 		return nil, "", fmt.Errorf("open web UI page: %w", err)
 	}
-	policy = "default-src 'self'; script-src 'strict-dynamic' " + scriptHash([]byte(first)) + " " + scriptHash(script[1]) +
+	policy = "default-src 'self'; script-src 'strict-dynamic' " + scriptHash([]byte(first)) + " " +
+		scriptHash(script[1]) +
 		"; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; manifest-src 'self' data:; worker-src 'self' blob:; frame-ancestors 'none'; base-uri 'self'; form-action 'none'"
 	return bytes.Replace(page, []byte("</head>"), []byte("<script>"+first+"</script>\n</head>"), 1), policy, nil
 }

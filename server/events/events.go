@@ -40,8 +40,8 @@ type Event struct {
 	Reason, Message string
 }
 
-// Recorder writes events in the background. Equal events of an object have a count. It is safe for concurrent use. A nil
-// Recorder records nothing.
+// Recorder writes events in the background. Equal events of an object have a count. It is safe for concurrent use. A
+// nil Recorder records nothing.
 type Recorder struct {
 	to      record.EventRecorder
 	metrics *metrics.Metrics
@@ -55,7 +55,8 @@ type Recorder struct {
 func NewRecorder(client kubernetes.Interface, m *metrics.Metrics) *Recorder {
 	broadcaster := record.NewBroadcaster()
 	broadcaster.StartRecordingToSink(&sink{typed.EventSinkImpl{Interface: client.CoreV1().Events("")}})
-	return &Recorder{to: broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component}), metrics: m, limits: map[string]*rate.Limiter{}, close: broadcaster.Shutdown}
+	return &Recorder{to: broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component}), metrics: m,
+		limits: map[string]*rate.Limiter{}, close: broadcaster.Shutdown}
 }
 
 // Close drops the events that are not written yet. Record may still be called.

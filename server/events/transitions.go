@@ -7,8 +7,8 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// Of returns the Events for the transitions of a Plan, a Stack, a Provider or a Notification between two versions of its
-// conditions. The begin of work has no Event, because its end has one.
+// Of returns the Events for the transitions of a Plan, a Stack, a Provider or a Notification between two versions of
+// its conditions. The begin of work has no Event, because its end has one.
 func Of(before, now []metav1.Condition) (out []Event) {
 	for _, kind := range []string{v1alpha1.ConditionApproved, v1alpha1.ConditionVerified} {
 		if c := changed(before, now, kind); c != nil && c.Status == metav1.ConditionTrue {
@@ -19,7 +19,8 @@ func Of(before, now []metav1.Condition) (out []Event) {
 	if ready == nil {
 		return out
 	}
-	e := Event{Reason: ready.Reason, Message: ready.Message, Warning: meta.IsStatusConditionTrue(now, v1alpha1.ConditionStalled)}
+	e := Event{Reason: ready.Reason, Message: ready.Message,
+		Warning: meta.IsStatusConditionTrue(now, v1alpha1.ConditionStalled)}
 	switch ready.Reason {
 	case v1alpha1.ReasonDiscarded, v1alpha1.ReasonSuperseded, v1alpha1.ReasonCancelled: // users did that
 		e.Warning = false
@@ -33,9 +34,9 @@ func Of(before, now []metav1.Condition) (out []Event) {
 	return append(out, e)
 }
 
-// OfResource returns the Event for a failure of a resource, drift or an unknown outcome, and for the end of one of these.
-// ok is false for other transitions: changes that succeed, and changes that were skipped because of others, have no
-// Event.
+// OfResource returns the Event for a failure of a resource, drift or an unknown outcome, and for the end of one of
+// these. ok is false for other transitions: changes that succeed, and changes that were skipped because of others, have
+// no Event.
 func OfResource(before, now []metav1.Condition) (e Event, ok bool) {
 	ready := changed(before, now, v1alpha1.ConditionReady)
 	stalled := meta.IsStatusConditionTrue(before, v1alpha1.ConditionStalled)

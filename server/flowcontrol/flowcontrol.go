@@ -68,10 +68,13 @@ func schemas() []*flowcontrolv1.FlowSchema {
 			ResourceRules: []flowcontrolv1.ResourcePolicyRule{hykube(all, "plans/approval", "plans/cancel")},
 		}),
 		schema("hykube-monitoring", levelMonitoring, 110, flowcontrolv1.PolicyRulesWithSubjects{
-			NonResourceRules: []flowcontrolv1.NonResourcePolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics", "/metrics/*", "/readyz/*", "/livez/*", "/healthz/*", "/version"}}},
+			NonResourceRules: []flowcontrolv1.NonResourcePolicyRule{{Verbs: []string{"get"},
+				NonResourceURLs: []string{"/metrics", "/metrics/*", "/readyz/*", "/livez/*", "/healthz/*",
+					"/version"}}},
 		}),
 		schema("hykube-heavy", levelHeavy, 200, flowcontrolv1.PolicyRulesWithSubjects{
-			ResourceRules: []flowcontrolv1.ResourcePolicyRule{hykube([]string{"create"}, "evaluations", "validations", "plans/objects")},
+			ResourceRules: []flowcontrolv1.ResourcePolicyRule{hykube([]string{"create"}, "evaluations", "validations",
+				"plans/objects")},
 		}),
 		schema("hykube-queries", levelQueries, 210, flowcontrolv1.PolicyRulesWithSubjects{
 			ResourceRules: []flowcontrolv1.ResourcePolicyRule{hykube([]string{"create"}, "queries")},
@@ -80,7 +83,8 @@ func schemas() []*flowcontrolv1.FlowSchema {
 			ResourceRules: []flowcontrolv1.ResourcePolicyRule{hykube(all, "plans")},
 		}),
 		schema("hykube-writes", levelWrites, 300, flowcontrolv1.PolicyRulesWithSubjects{
-			ResourceRules: []flowcontrolv1.ResourcePolicyRule{resourceRule([]string{"create", "update", "patch", "delete", "deletecollection"}, flowcontrolv1.APIGroupAll, flowcontrolv1.ResourceAll)},
+			ResourceRules: []flowcontrolv1.ResourcePolicyRule{resourceRule([]string{"create", "update", "patch",
+				"delete", "deletecollection"}, flowcontrolv1.APIGroupAll, flowcontrolv1.ResourceAll)},
 		}),
 		bootstrap.SuggestedFlowSchemaGlobalDefault,
 	}
@@ -104,15 +108,19 @@ func level(name string, shares, lendable int32, borrowing *int32) *flowcontrolv1
 }
 
 // schema returns a FlowSchema for requests of all users.
-func schema(name, level string, precedence int32, rules flowcontrolv1.PolicyRulesWithSubjects) *flowcontrolv1.FlowSchema {
+func schema(name, level string, precedence int32,
+	rules flowcontrolv1.PolicyRulesWithSubjects) *flowcontrolv1.FlowSchema {
 	for _, group := range []string{user.AllAuthenticated, user.AllUnauthenticated} {
-		rules.Subjects = append(rules.Subjects, flowcontrolv1.Subject{Kind: flowcontrolv1.SubjectKindGroup, Group: &flowcontrolv1.GroupSubject{Name: group}})
+		rules.Subjects = append(rules.Subjects,
+			flowcontrolv1.Subject{Kind: flowcontrolv1.SubjectKindGroup,
+				Group: &flowcontrolv1.GroupSubject{Name: group}})
 	}
 	s := &flowcontrolv1.FlowSchema{Spec: flowcontrolv1.FlowSchemaSpec{
 		PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: level},
 		MatchingPrecedence:         precedence,
-		DistinguisherMethod:        &flowcontrolv1.FlowDistinguisherMethod{Type: flowcontrolv1.FlowDistinguisherMethodByUserType},
-		Rules:                      []flowcontrolv1.PolicyRulesWithSubjects{rules},
+		DistinguisherMethod: &flowcontrolv1.
+			FlowDistinguisherMethod{Type: flowcontrolv1.FlowDistinguisherMethodByUserType},
+		Rules: []flowcontrolv1.PolicyRulesWithSubjects{rules},
 	}}
 	s.Name, s.Annotations = name, map[string]string{flowcontrolv1.AutoUpdateAnnotationKey: "true"}
 	return s
@@ -120,7 +128,8 @@ func schema(name, level string, precedence int32, rules flowcontrolv1.PolicyRule
 
 func resourceRule(verbs []string, group string, resources ...string) flowcontrolv1.ResourcePolicyRule {
 	return flowcontrolv1.ResourcePolicyRule{
-		Verbs: verbs, APIGroups: []string{group}, Resources: resources, Namespaces: []string{flowcontrolv1.NamespaceEvery}, ClusterScope: true,
+		Verbs: verbs, APIGroups: []string{group}, Resources: resources,
+		Namespaces: []string{flowcontrolv1.NamespaceEvery}, ClusterScope: true,
 	}
 }
 
@@ -135,7 +144,8 @@ type Ensurer struct {
 
 // NewEnsurer returns an Ensurer that reads from the informers and writes through the client.
 func NewEnsurer(c client.FlowcontrolV1Interface, factory informers.SharedInformerFactory, log *slog.Logger) *Ensurer {
-	levels, schemas := factory.Flowcontrol().V1().PriorityLevelConfigurations(), factory.Flowcontrol().V1().FlowSchemas()
+	levels, schemas := factory.Flowcontrol().V1().PriorityLevelConfigurations(),
+		factory.Flowcontrol().V1().FlowSchemas()
 	return &Ensurer{
 		levels:  ensurer.NewPriorityLevelConfigurationOps(c.PriorityLevelConfigurations(), levels.Lister()),
 		schemas: ensurer.NewFlowSchemaOps(c.FlowSchemas(), schemas.Lister()),
@@ -165,20 +175,26 @@ func (e *Ensurer) Start(ctx context.Context) error {
 
 func (e *Ensurer) ensure(ctx context.Context) error {
 	suggestedLevels, suggestedSchemas := levels(), schemas()
-	if err := ensurer.EnsureConfigurations(ctx, e.levels, suggestedLevels, ensurer.NewSuggestedEnsureStrategy[*flowcontrolv1.PriorityLevelConfiguration]()); err != nil {
+	if err := ensurer.EnsureConfigurations(ctx, e.levels, suggestedLevels,
+		ensurer.NewSuggestedEnsureStrategy[*flowcontrolv1.PriorityLevelConfiguration]()); err != nil {
 		return err
 	}
-	if err := ensurer.EnsureConfigurations(ctx, e.schemas, suggestedSchemas, ensurer.NewSuggestedEnsureStrategy[*flowcontrolv1.FlowSchema]()); err != nil {
+	if err := ensurer.EnsureConfigurations(ctx, e.schemas, suggestedSchemas,
+		ensurer.NewSuggestedEnsureStrategy[*flowcontrolv1.FlowSchema]()); err != nil {
 		return err
 	}
-	if err := ensurer.EnsureConfigurations(ctx, e.levels, bootstrap.MandatoryPriorityLevelConfigurations, ensurer.NewMandatoryEnsureStrategy[*flowcontrolv1.PriorityLevelConfiguration]()); err != nil {
+	if err := ensurer.EnsureConfigurations(ctx, e.levels, bootstrap.MandatoryPriorityLevelConfigurations,
+		ensurer.NewMandatoryEnsureStrategy[*flowcontrolv1.PriorityLevelConfiguration]()); err != nil {
 		return err
 	}
-	if err := ensurer.EnsureConfigurations(ctx, e.schemas, bootstrap.MandatoryFlowSchemas, ensurer.NewMandatoryEnsureStrategy[*flowcontrolv1.FlowSchema]()); err != nil {
+	if err := ensurer.EnsureConfigurations(ctx, e.schemas, bootstrap.MandatoryFlowSchemas,
+		ensurer.NewMandatoryEnsureStrategy[*flowcontrolv1.FlowSchema]()); err != nil {
 		return err
 	}
-	if err := ensurer.RemoveUnwantedObjects(ctx, e.schemas, append(suggestedSchemas, bootstrap.MandatoryFlowSchemas...)); err != nil {
+	if err := ensurer.RemoveUnwantedObjects(ctx, e.schemas,
+		append(suggestedSchemas, bootstrap.MandatoryFlowSchemas...)); err != nil {
 		return err
 	}
-	return ensurer.RemoveUnwantedObjects(ctx, e.levels, append(suggestedLevels, bootstrap.MandatoryPriorityLevelConfigurations...))
+	return ensurer.RemoveUnwantedObjects(ctx, e.levels,
+		append(suggestedLevels, bootstrap.MandatoryPriorityLevelConfigurations...))
 }

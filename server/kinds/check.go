@@ -22,7 +22,8 @@ import (
 // returns the error of ctx.
 func (k *Kinds) Check(ctx context.Context, objects []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error) {
 	c := &check{
-		Kinds: k, written: map[lang.Address]*unstructured.Unstructured{}, names: map[lang.Address][]string{}, near: map[lang.Address]string{},
+		Kinds: k, written: map[lang.Address]*unstructured.Unstructured{}, names: map[lang.Address][]string{},
+		near:      map[lang.Address]string{},
 		providers: map[string]bool{}, configs: map[types.NamespacedName]string{}, warned: map[string]bool{},
 		keys: map[lang.Address]*schema.Block{}, dependencies: make([][]lang.Address, len(objects)),
 	}
@@ -31,7 +32,8 @@ func (k *Kinds) Check(ctx context.Context, objects []*unstructured.Unstructured)
 		case v1alpha1.Kind("Provider"):
 			c.providers[u.GetName()] = true
 		case v1alpha1.Kind("ProviderConfig"):
-			c.configs[types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}], _, _ = unstructured.NestedString(u.Object, "spec", "provider")
+			c.configs[types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}], _,
+				_ = unstructured.NestedString(u.Object, "spec", "provider")
 		}
 		if a, ok := addressed(u); ok {
 			if c.written[a] == nil {
@@ -96,7 +98,8 @@ func addressed(u *unstructured.Unstructured) (lang.Address, bool) {
 }
 
 func (c *check) add(severity v1alpha1.Severity, field, message string) {
-	c.problems = append(c.problems, v1alpha1.ValidationProblem{Index: c.index, Severity: severity, Field: field, Message: message})
+	c.problems = append(c.problems,
+		v1alpha1.ValidationProblem{Index: c.index, Severity: severity, Field: field, Message: message})
 }
 
 func (c *check) object(ctx context.Context, u *unstructured.Unstructured) {
@@ -117,7 +120,8 @@ func (c *check) object(ctx context.Context, u *unstructured.Unstructured) {
 	g := c.snapshot.Load().groups[gvk.Group]
 	if g == nil {
 		if !c.providers[provider] {
-			c.add(v1alpha1.SeverityError, "apiVersion", fmt.Sprintf("no provider %q is installed, and no Provider among these objects has that name, so its kinds cannot be checked; %s", provider, c.similarProvider(provider)))
+			c.add(v1alpha1.SeverityError, "apiVersion",
+				fmt.Sprintf("no provider %q is installed, and no Provider among these objects has that name, so its kinds cannot be checked; %s", provider, c.similarProvider(provider)))
 		}
 		return
 	}
@@ -192,7 +196,8 @@ func (c *check) references(ctx context.Context, s *served, u *unstructured.Unstr
 			return
 		}
 		if near := c.similarName(qualified(r.Address, u.GetNamespace())); near != "" {
-			c.add(v1alpha1.SeverityWarning, r.Field, fmt.Sprintf("no %s %q is among these objects; did you mean %q?", r.Kind(), r.Name, near))
+			c.add(v1alpha1.SeverityWarning, r.Field,
+				fmt.Sprintf("no %s %q is among these objects; did you mean %q?", r.Kind(), r.Name, near))
 		}
 	}
 }

@@ -25,7 +25,8 @@ func (c *check) providerOf(u *unstructured.Unstructured) {
 		return
 	}
 	c.add(v1alpha1.SeverityError, "spec.provider",
-		fmt.Sprintf("no provider %q is installed, and no Provider among these objects has that name; %s", name, c.similarProvider(name)))
+		fmt.Sprintf("no provider %q is installed, and no Provider among these objects has that name; %s", name,
+			c.similarProvider(name)))
 }
 
 // similarProvider returns the remedy for a missing provider.
@@ -79,7 +80,8 @@ func (c *check) unknown(found []unknownType) {
 
 // ofKnownTypes returns the references to types of installed providers, ConfigMaps and Secrets.
 func (c *check) ofKnownTypes(refs []lang.Reference) []lang.Reference {
-	return slices.DeleteFunc(slices.Clone(refs), func(r lang.Reference) bool { return !r.Stored() && len(c.ByType(r.Mode, r.Type)) == 0 })
+	return slices.DeleteFunc(slices.Clone(refs),
+		func(r lang.Reference) bool { return !r.Stored() && len(c.ByType(r.Mode, r.Type)) == 0 })
 }
 
 // providerConfigOf checks the ProviderConfig that an object names. One that is not among the objects may exist on the
@@ -92,7 +94,8 @@ func (c *check) providerConfigOf(s *served, u *unstructured.Unstructured) {
 	}
 	if provider, exists := c.configs[types.NamespacedName{Namespace: u.GetNamespace(), Name: named}]; exists {
 		if provider != s.Provider {
-			c.add(v1alpha1.SeverityError, at, fmt.Sprintf("%q configures the provider %q, not %q", named, provider, s.Provider))
+			c.add(v1alpha1.SeverityError, at,
+				fmt.Sprintf("%q configures the provider %q, not %q", named, provider, s.Provider))
 		}
 		return
 	}
@@ -104,7 +107,8 @@ func (c *check) providerConfigOf(s *served, u *unstructured.Unstructured) {
 	}
 	slices.Sort(names)
 	if near := suggest.Nearest(named, names); near != "" {
-		c.add(v1alpha1.SeverityWarning, at, fmt.Sprintf("no ProviderConfig %q is among these objects; did you mean %q?", named, near))
+		c.add(v1alpha1.SeverityWarning, at,
+			fmt.Sprintf("no ProviderConfig %q is among these objects; did you mean %q?", named, near))
 	}
 }
 
@@ -145,7 +149,9 @@ func (c *check) cycles(ctx context.Context, objects []*unstructured.Unstructured
 			}
 			found++
 			c.index = int32(j)
-			c.add(v1alpha1.SeverityError, "", diag.Clip(fmt.Sprintf("refers to itself in a cycle, so no plan can order the objects: %s", strings.Join(append(names, names[0]), " -> "))))
+			c.add(v1alpha1.SeverityError, "",
+				diag.Clip(fmt.Sprintf("refers to itself in a cycle, so no plan can order the objects: %s",
+					strings.Join(append(names, names[0]), " -> "))))
 		}
 		path = path[:len(path)-1]
 		state[i] = done

@@ -35,7 +35,8 @@ func newCodecs() codecs {
 	scheme := runtime.NewScheme()
 	v1 := kschema.GroupVersion{Version: "v1"}
 	metav1.AddToGroupVersion(scheme, v1)
-	scheme.AddUnversionedTypes(v1, &metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{}, &metav1.APIResourceList{})
+	scheme.AddUnversionedTypes(v1, &metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{},
+		&metav1.APIResourceList{})
 
 	creater, typer := creater{}, typer{scheme}
 	newJSON := func(o kjson.SerializerOptions) runtime.Serializer {
@@ -58,8 +59,9 @@ func newCodecs() codecs {
 		},
 	}
 	pb := runtime.SerializerInfo{
-		MediaType: "application/vnd.kubernetes.protobuf", MediaTypeType: "application", MediaTypeSubType: "vnd.kubernetes.protobuf",
-		Serializer: protobuf.NewSerializer(creater, typer),
+		MediaType: "application/vnd.kubernetes.protobuf", MediaTypeType: "application",
+		MediaTypeSubType: "vnd.kubernetes.protobuf",
+		Serializer:       protobuf.NewSerializer(creater, typer),
 		StreamSerializer: &runtime.StreamSerializerInfo{
 			Serializer: protobuf.NewRawSerializer(creater, typer), Framer: protobuf.LengthDelimitedFramer,
 		},
@@ -182,7 +184,8 @@ func (c storageCodec) Encode(obj runtime.Object, w io.Writer) error {
 	return err
 }
 
-func (c storageCodec) Decode(data []byte, _ *kschema.GroupVersionKind, into runtime.Object) (runtime.Object, *kschema.GroupVersionKind, error) {
+func (c storageCodec) Decode(data []byte, _ *kschema.GroupVersionKind,
+	into runtime.Object) (runtime.Object, *kschema.GroupVersionKind, error) {
 	u, ok := into.(*unstructured.Unstructured)
 	if !ok {
 		u = &unstructured.Unstructured{}

@@ -29,8 +29,8 @@ func written(n, o *unstructured.Unstructured) (parts []string) {
 	return parts
 }
 
-// noteWriter adds the user of a request to the contributors of an object. It does nothing for the server's own requests,
-// and without parts.
+// noteWriter adds the user of a request to the contributors of an object. It does nothing for the server's own
+// requests, and without parts.
 func noteWriter(ctx context.Context, u *unstructured.Unstructured, parts ...string) {
 	by, ok := rights.Writer(ctx)
 	if !ok || len(parts) == 0 {
@@ -40,8 +40,8 @@ func noteWriter(ctx context.Context, u *unstructured.Unstructured, parts ...stri
 	setContributors(u, contributor.Add(list, contributor.Write{By: by, What: parts, At: time.Now()}))
 }
 
-// takeBack removes parts from what the contributors of an object wrote. Call it when the object is again as it was applied,
-// apart from what they wrote otherwise.
+// takeBack removes parts from what the contributors of an object wrote. Call it when the object is again as it was
+// applied, apart from what they wrote otherwise.
 func takeBack(u *unstructured.Unstructured, parts ...string) {
 	if list := contributor.Of(u.Object["status"]); len(list) > 0 {
 		setContributors(u, contributor.Remove(list, parts...))

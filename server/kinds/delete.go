@@ -45,7 +45,8 @@ const (
 )
 
 // Delete deletes an object. If the object has infrastructure, it adds warnings about the consequences.
-func (r *objectREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+func (r *objectREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc,
+	options *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	var d Deletion
 	var before *unstructured.Unstructured
 	if !byServer(ctx) {
@@ -78,7 +79,8 @@ func warnFailed(ctx context.Context, u *unstructured.Unstructured) {
 }
 
 // DeleteCollection deletes the objects of a list. It adds the warnings once.
-func (r *objectREST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, list *metainternalversion.ListOptions) (runtime.Object, error) {
+func (r *objectREST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc,
+	options *metav1.DeleteOptions, list *metainternalversion.ListOptions) (runtime.Object, error) {
 	out, err := r.Store.DeleteCollection(ctx, validate, options, list)
 	if l, ok := out.(*unstructured.UnstructuredList); ok && err == nil && !byServer(ctx) {
 		for i := range l.Items {
@@ -107,7 +109,8 @@ func (r *objectREST) deletion(ctx context.Context, u *unstructured.Unstructured)
 	}
 	d, err := ask(ctx, u, r.kind.Kind)
 	if err != nil { // an error does not prevent the deletion
-		r.kind.kinds.log.WarnContext(ctx, "find the consequences of a deletion", "kind", u.GetKind(), "namespace", u.GetNamespace(), "name", u.GetName(), "error", err)
+		r.kind.kinds.log.WarnContext(ctx, "find the consequences of a deletion", "kind", u.GetKind(), "namespace",
+			u.GetNamespace(), "name", u.GetName(), "error", err)
 	}
 	return d
 }
@@ -122,9 +125,11 @@ func warnMarked(ctx context.Context, u *unstructured.Unstructured, d Deletion) {
 		text = warningForgets
 	}
 	if d.MovedTo != "" && !d.CreateUnknown {
-		warning.AddWarning(ctx, "", fmt.Sprintf(warningMoves, u.GetKind(), u.GetName(), d.MovedTo, u.GetKind(), u.GetName(), u.GetNamespace()))
+		warning.AddWarning(ctx, "", fmt.Sprintf(warningMoves, u.GetKind(), u.GetName(), d.MovedTo, u.GetKind(),
+			u.GetName(), u.GetNamespace()))
 	} else {
-		warning.AddWarning(ctx, "", fmt.Sprintf(text, u.GetKind(), u.GetName(), u.GetKind(), u.GetName(), u.GetNamespace()))
+		warning.AddWarning(ctx, "", fmt.Sprintf(text, u.GetKind(), u.GetName(), u.GetKind(), u.GetName(),
+			u.GetNamespace()))
 	}
 	d.WarnReferrers(ctx)
 	warning.AddWarning(ctx, "", deletion.WarningWaits)

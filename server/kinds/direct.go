@@ -18,26 +18,29 @@ import (
 
 // UpdateObject changes an object, except its status, by the rules of its kind. change returns direct.ErrUnchanged to
 // write nothing. It may be called again after a conflict.
-func (k *Kinds) UpdateObject(ctx context.Context, kind Kind, namespace, name string, change func(*unstructured.Unstructured) error) error {
+func (k *Kinds) UpdateObject(ctx context.Context, kind Kind, namespace, name string,
+	change func(*unstructured.Unstructured) error) error {
 	serving, done, err := k.acquireUpdate(kind, namespace, name)
 	if err != nil {
 		return err
 	}
 	defer done()
 	s := direct.Storage{Updater: serving.object, Scope: serving.objectScope, Admission: k.config.Admission}
-	return s.Update(withParsedSpec(ctx), namespace, name, func(obj runtime.Object) error { return change(obj.(*unstructured.Unstructured)) })
+	return s.Update(withParsedSpec(ctx), namespace, name,
+		func(obj runtime.Object) error { return change(obj.(*unstructured.Unstructured)) })
 }
 
 // UpdateStored changes the status or the finalizers of an object in the storage. An apply does that twice for each
 // resource, so it omits what requests need: admission, validation, and the owners of fields. Only the server writes a
-// status, so managedFields does not list it. change must not change other fields, and must not remove the last finalizer.
-// It replaces values instead of changing them in place. It may be called again after a conflict. An object that stays the
-// same is not written; change may also return direct.ErrUnchanged.
+// status, so managedFields does not list it. change must not change other fields, and must not remove the last
+// finalizer. It replaces values instead of changing them in place. It may be called again after a conflict. An object
+// that stays the same is not written; change may also return direct.ErrUnchanged.
 //
 // known is the object as the caller read or wrote it last, so that UpdateStored need not read it; nil if it must. The
-// caller must not have changed it. If another writer has changed the object since, UpdateStored reads it. It returns the stored object, or nil if it wrote
-// nothing.
-func (k *Kinds) UpdateStored(ctx context.Context, kind Kind, namespace, name string, known *unstructured.Unstructured, change func(*unstructured.Unstructured) error) (*unstructured.Unstructured, error) {
+// caller must not have changed it. If another writer has changed the object since, UpdateStored reads it. It returns
+// the stored object, or nil if it wrote nothing.
+func (k *Kinds) UpdateStored(ctx context.Context, kind Kind, namespace, name string, known *unstructured.Unstructured,
+	change func(*unstructured.Unstructured) error) (*unstructured.Unstructured, error) {
 	serving, done, err := k.acquireUpdate(kind, namespace, name)
 	if err != nil {
 		return nil, err
@@ -55,11 +58,12 @@ func (k *Kinds) UpdateStored(ctx context.Context, kind Kind, namespace, name str
 	var refused error
 	stored := store.NewFunc()
 	var written *unstructured.Unstructured
-	err = store.Storage.Storage.GuaranteedUpdate(ctx, key, stored, false, nil, func(old runtime.Object, _ storage.ResponseMeta) (runtime.Object, *uint64, error) {
-		written = shallowCopy(old.(*unstructured.Unstructured))
-		refused = change(written)
-		return written, nil, refused
-	}, existing)
+	err = store.Storage.Storage.GuaranteedUpdate(ctx, key, stored, false, nil,
+		func(old runtime.Object, _ storage.ResponseMeta) (runtime.Object, *uint64, error) {
+			written = shallowCopy(old.(*unstructured.Unstructured))
+			refused = change(written)
+			return written, nil, refused
+		}, existing)
 	switch {
 	case refused == direct.ErrUnchanged: //nolint:errorlint // change returns it as it is
 		return nil, nil
@@ -85,7 +89,8 @@ func shallowCopy(u *unstructured.Unstructured) *unstructured.Unstructured {
 // acquireUpdate returns the handlers of a kind for an update. The caller must call done after it.
 func (k *Kinds) acquireUpdate(kind Kind, namespace, name string) (serving *serving, done func(), err error) {
 	_, serving, done, err = k.acquire(&request.RequestInfo{
-		IsResourceRequest: true, Verb: "update", APIGroup: kind.GVR.Group, APIVersion: kind.GVR.Version, Resource: kind.GVR.Resource,
+		IsResourceRequest: true, Verb: "update", APIGroup: kind.GVR.Group, APIVersion: kind.GVR.Version,
+		Resource:  kind.GVR.Resource,
 		Namespace: namespace, Name: name,
 	})
 	if err != nil {

@@ -46,7 +46,8 @@ func subresources(mode v1alpha1.Mode) []string {
 // announceStale adds a group whose kinds are not served now to discovery. Kubernetes marks the group of an unavailable
 // aggregated server in the same way, so that clients keep their cached data.
 func (k *Kinds) announceStale(gv kschema.GroupVersion) {
-	k.list(gv, apidiscoveryv2.APIVersionDiscovery{Version: gv.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessStale})
+	k.list(gv, apidiscoveryv2.APIVersionDiscovery{Version: gv.Version,
+		Freshness: apidiscoveryv2.DiscoveryFreshnessStale})
 }
 
 // list adds a version of a group to discovery.
@@ -126,10 +127,12 @@ func (g *group) resources() []metav1.APIResource {
 	out := make([]metav1.APIResource, 0, 4*len(g.kinds))
 	for _, s := range g.kinds {
 		out = append(out, metav1.APIResource{
-			Name: s.GVR.Resource, SingularName: s.GVK.Kind, Namespaced: true, Kind: s.GVK.Kind, Verbs: all, Categories: categories, ShortNames: s.ShortNames,
+			Name: s.GVR.Resource, SingularName: s.GVK.Kind, Namespaced: true, Kind: s.GVK.Kind, Verbs: all,
+			Categories: categories, ShortNames: s.ShortNames,
 		})
 		for _, name := range subresources(s.Mode) {
-			out = append(out, metav1.APIResource{Name: s.GVR.Resource + "/" + name, Namespaced: true, Kind: s.GVK.Kind, Verbs: sub[name]})
+			out = append(out, metav1.APIResource{Name: s.GVR.Resource + "/" + name, Namespaced: true, Kind: s.GVK.Kind,
+				Verbs: sub[name]})
 		}
 	}
 	return out
@@ -145,7 +148,8 @@ func (k *Kinds) serveDiscovery(w http.ResponseWriter, r *http.Request, parts []s
 	case len(parts) == 2:
 		discovery.NewAPIGroupHandler(k.codecs.meta, apiGroup(g.version)).ServeHTTP(w, r)
 	case len(parts) == 3 && parts[2] == g.version.Version:
-		discovery.NewAPIVersionHandler(k.codecs.meta, g.version, discovery.APIResourceListerFunc(g.resources)).ServeHTTP(w, r)
+		discovery.NewAPIVersionHandler(k.codecs.meta, g.version,
+			discovery.APIResourceListerFunc(g.resources)).ServeHTTP(w, r)
 	default:
 		http.NotFound(w, r)
 	}

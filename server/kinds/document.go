@@ -72,12 +72,14 @@ func (g *group) writeDocument(w io.Writer, models bool) error {
 	j.open("{")
 	j.string("openapi", "3.0.0")
 	j.object("info", func() {
-		j.string("title", fmt.Sprintf("Hykube: kinds of provider %s (%s %s)", g.provider.Name, g.provider.Source, g.provider.Version))
+		j.string("title", fmt.Sprintf("Hykube: kinds of provider %s (%s %s)", g.provider.Name, g.provider.Source,
+			g.provider.Version))
 		j.string("version", g.version.Version)
 	})
 	j.object("paths", func() {
 		for _, s := range g.kinds {
-			j.object(fmt.Sprintf("/apis/%s/namespaces/{namespace}/%s/{name}", g.version, s.GVR.Resource), func() { s.writeOperation(j) })
+			j.object(fmt.Sprintf("/apis/%s/namespaces/{namespace}/%s/{name}", g.version, s.GVR.Resource),
+				func() { s.writeOperation(j) })
 		}
 	})
 	j.object("components", func() {
@@ -96,7 +98,8 @@ func (g *group) writeModels(j *jsonWriter) {
 	}
 	if b := g.configuration(); b != nil {
 		j.object(g.configurationModel(), func() {
-			j.string("description", "Arguments of the provider "+g.provider.Name+" itself: spec.config of a ProviderConfig.")
+			j.string("description", "Arguments of the provider "+g.provider.Name+
+				" itself: spec.config of a ProviderConfig.")
 			writeBlock(j, b, false)
 		})
 	}
@@ -160,7 +163,8 @@ func parameter(name, in string) map[string]any {
 
 // writeSharedOperations writes the parameters and bodies to which all operations refer.
 func writeSharedOperations(j *jsonWriter) {
-	j.value("parameters", map[string]any{"name": parameter("name", "path"), "namespace": parameter("namespace", "path")})
+	j.value("parameters", map[string]any{"name": parameter("name", "path"),
+		"namespace": parameter("namespace", "path")})
 	content := map[string]any{}
 	for _, t := range patchTypes() {
 		content[t] = map[string]any{"schema": map[string]any{"type": "object"}}
@@ -192,11 +196,13 @@ func (s *served) writeModel(j *jsonWriter) {
 		j.true(extensionListed)
 	}
 	j.object("properties", func() {
-		j.value("apiVersion", map[string]any{"type": "string", "description": "Group and version: " + s.GVK.GroupVersion().String() + "."})
+		j.value("apiVersion", map[string]any{"type": "string",
+			"description": "Group and version: " + s.GVK.GroupVersion().String() + "."})
 		j.value("kind", map[string]any{"type": "string", "description": "Kind: " + s.GVK.Kind + "."})
 		j.object("metadata", func() { writeRef(j, modelOf(metav1.ObjectMeta{}), "Standard object's metadata.") })
 		j.object("spec", func() {
-			j.string("description", "Arguments of "+s.Type+", under the provider's own names. A string with an expression, such as ${sim_network.main.id}, may replace any value.")
+			j.string("description", "Arguments of "+s.Type+
+				", under the provider's own names. A string with an expression, such as ${sim_network.main.id}, may replace any value.")
 			writeBlock(j, s.Schema.Block, false)
 		})
 		j.object("lifecycle", func() {
@@ -230,10 +236,14 @@ func statusFields() iter.Seq2[string, map[string]any] {
 	return func(yield func(string, map[string]any) bool) {
 		_ = yield("appliedGeneration", generation("Generation of spec and lifecycle that was applied last.")) &&
 			yield("contributors", contributorsModel()) &&
-			yield("failedCreate", map[string]any{"type": "string", "description": "Time and plan of a create that failed and may nevertheless have made the resource. It remains until a plan creates or imports the resource."}) &&
-			yield("imported", map[string]any{"type": "string", "description": "Import that a plan applied, as JSON. It remains when the infrastructure is gone, until a plan destroys or forgets the resource."}) &&
-			yield("movedFrom", map[string]any{"type": "string", "description": "Address in lifecycle.moved that a plan applied."}) &&
-			yield("observedGeneration", generation("Generation of spec and lifecycle that an apply, or a plan without changes, processed last. The conditions are about it."))
+			yield("failedCreate", map[string]any{"type": "string",
+				"description": "Time and plan of a create that failed and may nevertheless have made the resource. It remains until a plan creates or imports the resource."}) &&
+			yield("imported", map[string]any{"type": "string",
+				"description": "Import that a plan applied, as JSON. It remains when the infrastructure is gone, until a plan destroys or forgets the resource."}) &&
+			yield("movedFrom", map[string]any{"type": "string",
+				"description": "Address in lifecycle.moved that a plan applied."}) &&
+			yield("observedGeneration", generation(
+				"Generation of spec and lifecycle that an apply, or a plan without changes, processed last. The conditions are about it."))
 	}
 }
 
@@ -243,12 +253,16 @@ func contributorsModel() map[string]any {
 	return map[string]any{"type": "array", "x-kubernetes-list-type": "atomic",
 		"description": "Users who wrote the object since a plan last applied it. Only the server writes the list.",
 		"items": map[string]any{"type": "object", "properties": map[string]any{
-			"username":  map[string]any{"type": "string", "description": "User name; empty if more is true."},
-			"groups":    map[string]any{"type": "array", "items": text, "description": "Groups of the user."},
-			"tokenFile": map[string]any{"type": "boolean", "description": "True if the token file of the server named the user."},
-			"more":      map[string]any{"type": "boolean", "description": "True for the entry that stands for all users whom the list leaves out."},
-			"wrote":     map[string]any{"type": "array", "items": text, "description": "What the user wrote, such as \"spec\", \"labels\" or \"deletion\"."},
-			"at":        map[string]any{"type": "string", "format": "date-time", "description": "Time of the last of the writes."},
+			"username": map[string]any{"type": "string", "description": "User name; empty if more is true."},
+			"groups":   map[string]any{"type": "array", "items": text, "description": "Groups of the user."},
+			"tokenFile": map[string]any{"type": "boolean",
+				"description": "True if the token file of the server named the user."},
+			"more": map[string]any{"type": "boolean",
+				"description": "True for the entry that stands for all users whom the list leaves out."},
+			"wrote": map[string]any{"type": "array", "items": text,
+				"description": "What the user wrote, such as \"spec\", \"labels\" or \"deletion\"."},
+			"at": map[string]any{"type": "string", "format": "date-time",
+				"description": "Time of the last of the writes."},
 		}}}
 }
 
@@ -268,7 +282,8 @@ func writeBlock(j *jsonWriter, b *schema.Block, status bool) {
 	}
 }
 
-func writeProperties(j *jsonWriter, attrs []*schema.Attribute, blocks []*schema.NestedBlock, status bool) (required []string) {
+func writeProperties(j *jsonWriter, attrs []*schema.Attribute, blocks []*schema.NestedBlock,
+	status bool) (required []string) {
 	j.object("properties", func() {
 		for _, a := range attrs {
 			if !status && !a.Configurable() || status && !hasComputed(a) {
@@ -433,7 +448,8 @@ func (g *group) writeSharedModels(j *jsonWriter) {
 		j.string("type", "array")
 		j.string("x-kubernetes-list-type", "map")
 		j.value("x-kubernetes-list-map-keys", []string{"type"})
-		j.value("items", map[string]any{"allOf": []any{map[string]any{"$ref": refPrefix + modelOf(metav1.Condition{})}}})
+		j.value("items", map[string]any{"allOf": []any{map[string]any{"$ref": refPrefix +
+			modelOf(metav1.Condition{})}}})
 	})
 	for name, model := range metaModels(refPrefix) {
 		j.value(name, util.WrapRefs(model))
@@ -443,7 +459,9 @@ func (g *group) writeSharedModels(j *jsonWriter) {
 // metaModels returns Kubernetes' models of ObjectMeta and Condition, and the models to which these refer.
 func metaModels(prefix string) iter.Seq2[string, *spec.Schema] {
 	return func(yield func(string, *spec.Schema) bool) {
-		definitions := apiextensions.GetOpenAPIDefinitions(func(name string) spec.Ref { return spec.MustCreateRef(prefix + name) })
+		definitions := apiextensions.GetOpenAPIDefinitions(func(name string) spec.Ref {
+			return spec.MustCreateRef(prefix + name)
+		})
 		todo := []string{modelOf(metav1.ObjectMeta{}), modelOf(metav1.Condition{})}
 		done := map[string]bool{}
 		for len(todo) > 0 {
@@ -485,10 +503,11 @@ func writeLifecycle(j *jsonWriter, mode v1alpha1.Mode) {
 				case lifecycleChecks:
 					j.string("type", "array")
 					j.string("x-kubernetes-list-type", "atomic")
-					j.value("items", map[string]any{"type": "object", "required": []string{"condition", "errorMessage"}, "properties": map[string]any{
-						"condition":    text("Expression that is true or false, such as ${data.sim_image.base.size > 0}."),
-						"errorMessage": text("Message for users if the condition is false, with the remedy. It may contain expressions."),
-					}})
+					j.value("items", map[string]any{"type": "object", "required": []string{"condition", "errorMessage"},
+						"properties": map[string]any{
+							"condition":    text("Expression that is true or false, such as ${data.sim_image.base.size > 0}."),
+							"errorMessage": text("Message for users if the condition is false, with the remedy. It may contain expressions."),
+						}})
 				case lifecycleImport:
 					j.string("type", "object")
 					j.value("properties", map[string]any{

@@ -38,7 +38,8 @@ func (k *Kinds) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	info, ok := request.RequestInfoFrom(r.Context())
 	switch {
 	case !ok:
-		k.fail(w, r, apierrors.NewInternalError(fmt.Errorf("no RequestInfo in the context: the server's filters did not run")))
+		k.fail(w, r, apierrors.NewInternalError(
+			fmt.Errorf("no RequestInfo in the context: the server's filters did not run")))
 	case !info.IsResourceRequest:
 		k.serveDiscovery(w, r, parts)
 	default:
@@ -81,7 +82,8 @@ func (k *Kinds) serveResource(w http.ResponseWriter, r *http.Request, info *requ
 		k.fail(w, r, apierrors.NewMethodNotSupported(s.GVR.GroupResource(), info.Verb))
 		return
 	}
-	metrics.InstrumentHandlerFunc(strings.ToUpper(info.Verb), s.GVR.Group, s.GVR.Version, metricsResource, info.Subresource,
+	metrics.InstrumentHandlerFunc(strings.ToUpper(info.Verb), s.GVR.Group, s.GVR.Version, metricsResource,
+		info.Subresource,
 		metrics.CleanScope(info), metrics.APIServerComponent, false, "", h)(w, r)
 }
 
@@ -114,22 +116,30 @@ func (k *Kinds) find(info *request.RequestInfo) (*served, error) {
 	}
 	s := g.byResource[info.Resource]
 	if s == nil || info.APIVersion != g.version.Version {
-		return nil, notFound(info.APIGroup, info.Resource, fmt.Sprintf("provider %q %s has no resource %q in version %s of its group; see `kubectl api-resources --api-group=%s`",
-			g.provider.Name, g.provider.Version, info.Resource, info.APIVersion, info.APIGroup))
+		return nil, notFound(info.APIGroup, info.Resource,
+			fmt.Sprintf("provider %q %s has no resource %q in version %s of its group; see `kubectl api-resources --api-group=%s`",
+				g.provider.Name, g.provider.Version, info.Resource, info.APIVersion, info.APIGroup))
 	}
 	if info.Subresource != "" && !slices.Contains(subresources(s.Mode), info.Subresource) {
-		return nil, notFound(info.APIGroup, info.Resource, fmt.Sprintf("%s have no subresource %q", info.Resource, info.Subresource))
+		return nil, notFound(info.APIGroup, info.Resource,
+			fmt.Sprintf("%s have no subresource %q", info.Resource, info.Subresource))
 	}
-	if v1alpha1.IsVirtualName(info.Name) && (writes(info.Verb) || info.Verb == "delete") && info.Subresource != taintSubresource && info.Subresource != resolveSubresource {
+	if v1alpha1.IsVirtualName(info.Name) && (writes(info.Verb) || info.Verb == "delete") &&
+		info.Subresource != taintSubresource && info.Subresource != resolveSubresource {
 		err := apierrors.NewMethodNotSupported(s.GVR.GroupResource(), info.Verb)
-		err.ErrStatus.Message = fmt.Sprintf("%s %q is an instance of a ResourceSet: change the template, the count or the keys of the set instead", s.GVK.Kind, info.Name)
+		err.ErrStatus.Message = fmt.Sprintf(
+			"%s %q is an instance of a ResourceSet: change the template, the count or the keys of the set instead",
+			s.GVK.Kind, info.Name)
 		if v1alpha1.OwnerKind(info.Name) == "Module" {
-			err.ErrStatus.Message = fmt.Sprintf("%s %q is a resource of a Module: change the files or the inputs of the Module instead", s.GVK.Kind, info.Name)
+			err.ErrStatus.Message = fmt.Sprintf(
+				"%s %q is a resource of a Module: change the files or the inputs of the Module instead", s.GVK.Kind,
+				info.Name)
 		}
 		return nil, err
 	}
 	// As for Kubernetes' own kinds, this combination of path and verb does not exist.
-	if onCollection := info.Name == ""; info.Subresource == "" && (info.Verb == "create" && !onCollection || (info.Verb == "update" || info.Verb == "patch") && onCollection) {
+	if onCollection := info.Name == ""; info.Subresource == "" &&
+		(info.Verb == "create" && !onCollection || (info.Verb == "update" || info.Verb == "patch") && onCollection) {
 		return nil, apierrors.NewMethodNotSupported(s.GVR.GroupResource(), info.Verb)
 	}
 	if info.Namespace == "" && info.Verb != "list" && info.Verb != "watch" {
@@ -147,10 +157,13 @@ func (k *Kinds) find(info *request.RequestInfo) (*served, error) {
 
 func (k *Kinds) notInstalled(provider string) error {
 	if _, expected := k.expected.Load(provider); expected {
-		return apierrors.NewServiceUnavailable(fmt.Sprintf("the kinds of provider %q are not served now; `kubectl describe provider %s` says why", provider, provider))
+		return apierrors.NewServiceUnavailable(
+			fmt.Sprintf("the kinds of provider %q are not served now; `kubectl describe provider %s` says why",
+				provider, provider))
 	}
 	group := v1alpha1.ProviderGroup(provider)
-	return notFound(group, "", fmt.Sprintf("no provider %q is installed, so the server has no group %q; see `kubectl get providers`", provider, group))
+	return notFound(group, "", fmt.Sprintf(
+		"no provider %q is installed, so the server has no group %q; see `kubectl get providers`", provider, group))
 }
 
 func notFound(group, resource, message string) error {
@@ -160,7 +173,8 @@ func notFound(group, resource, message string) error {
 }
 
 // handler returns the handler of a request, or nil if the verb is not supported.
-func (k *Kinds) handler(s *served, serving *serving, info *request.RequestInfo, r *http.Request) (http.HandlerFunc, error) {
+func (k *Kinds) handler(s *served, serving *serving, info *request.RequestInfo,
+	r *http.Request) (http.HandlerFunc, error) {
 	switch info.Subresource {
 	case resolveSubresource, stateSubresource, taintSubresource:
 		return k.verbHandler(s, serving, info), nil

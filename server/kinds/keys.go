@@ -26,7 +26,8 @@ func limitKeys(r *http.Request) error {
 		return nil // the decoder refuses it
 	}
 	if n := largestMap(body); n > maxKeys {
-		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("a map in the object has %d keys, and the limit is %d; use several objects", n, maxKeys))
+		return apierrors.NewRequestEntityTooLargeError(
+			fmt.Sprintf("a map in the object has %d keys, and the limit is %d; use several objects", n, maxKeys))
 	}
 	return nil
 }

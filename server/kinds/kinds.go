@@ -84,25 +84,27 @@ type Infrastructure struct {
 	// Resolve drops the intent of an object's create whose outcome is unknown, for the subresource "resolve". An
 	// *apierrors.StatusError becomes the response.
 	Resolve func(ctx context.Context, obj metav1.Object, kind Kind) error
-	// Forget removes the record of an object that does not exist, for the subresource "resolve". A dry run removes nothing. An
-	// *apierrors.StatusError becomes the response. If Forget is nil, there is no such record.
+	// Forget removes the record of an object that does not exist, for the subresource "resolve". A dry run removes
+	// nothing. An *apierrors.StatusError becomes the response. If Forget is nil, there is no such record.
 	Forget func(ctx context.Context, ref v1alpha1.ObjectReference, kind Kind, dry bool) error
 	// Undelete reverts the deletion of an object, for the subresource "undelete". clear removes the deletion mark, and
 	// mark sets it again. An *apierrors.StatusError becomes the response.
-	Undelete func(ctx context.Context, obj metav1.Object, kind Kind, clear func(Undeleted) error, mark func() error) error
+	Undelete func(ctx context.Context, obj metav1.Object, kind Kind, clear func(Undeleted) error,
+		mark func() error) error
 	// Deletion returns the consequences of deleting an object with infrastructure; nil returns none.
 	Deletion func(ctx context.Context, obj metav1.Object, kind Kind) (Deletion, error)
-	// Instance returns an instance of a ResourceSet by the name of its kind, or nil if there is none. If Instance is nil,
-	// there are no instances.
+	// Instance returns an instance of a ResourceSet by the name of its kind, or nil if there is none. If Instance is
+	// nil, there are no instances.
 	Instance func(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error)
-	// SetAt returns the name of the ResourceSet whose instances have the address of a reference; "" if there is none. If
-	// SetAt is nil, there are no ResourceSets.
+	// SetAt returns the name of the ResourceSet whose instances have the address of a reference; "" if there is none.
+	// If SetAt is nil, there are no ResourceSets.
 	SetAt func(ref v1alpha1.ObjectReference) string
-	// SetOf reports whether a ResourceSet has instances of the kind of a reference, in its namespace or, without one, in any
-	// namespace. If SetOf is nil, there are no ResourceSets.
+	// SetOf reports whether a ResourceSet has instances of the kind of a reference, in its namespace or, without one,
+	// in any namespace. If SetOf is nil, there are no ResourceSets.
 	SetOf func(ref v1alpha1.ObjectReference) bool
 	// InstanceStatus changes the status of an instance.
-	InstanceStatus func(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error
+	InstanceStatus func(ctx context.Context, ref v1alpha1.ObjectReference,
+		change func(*unstructured.Unstructured) map[string]any) error
 }
 
 // Provider is an installed provider, whose types become kinds.
@@ -216,11 +218,13 @@ func New(c Config) (*Kinds, error) {
 		c.Changed = func() {}
 	}
 	if c.Authorizer == nil {
-		c.Authorizer = authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+		c.Authorizer = authorizer.AuthorizerFunc(func(context.Context,
+			authorizer.Attributes) (authorizer.Decision, string, error) {
 			return authorizer.DecisionAllow, "", nil
 		})
 	}
-	k := &Kinds{config: c, access: rights.Access{Authorizer: c.Authorizer}, log: c.Logger, codecs: newCodecs(), merge: typeConverter{newParseableType()},
+	k := &Kinds{config: c, access: rights.Access{Authorizer: c.Authorizer}, log: c.Logger, codecs: newCodecs(),
+		merge:   typeConverter{newParseableType()},
 		written: make(chan Written, maxWritten)}
 	k.snapshot.Store(&snapshot{})
 	return k, nil
@@ -408,7 +412,9 @@ func (k *Kinds) Served(gvk kschema.GroupVersionKind) (Kind, error) {
 	if k.snapshot.Load().groups[gvk.Group] == nil {
 		return Kind{}, k.notInstalled(provider)
 	}
-	return Kind{}, notFound(gvk.Group, gvk.Kind, fmt.Sprintf("the provider %q has no kind %q; see `kubectl api-resources --api-group=%s`", provider, gvk.Kind, gvk.Group))
+	return Kind{}, notFound(gvk.Group, gvk.Kind,
+		fmt.Sprintf("the provider %q has no kind %q; see `kubectl api-resources --api-group=%s`", provider, gvk.Kind,
+			gvk.Group))
 }
 
 // Stored returns the kind whose objects are stored as a resource. It returns false if it is not served.

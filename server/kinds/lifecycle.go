@@ -24,7 +24,8 @@ type lifecycleField struct {
 	// modes lists the modes whose objects have the field.
 	modes []v1alpha1.Mode
 	// check validates one string, or the whole value of a structured type; nil accepts any value.
-	check func(ctx context.Context, s *served, u *unstructured.Unstructured, path *field.Path, value any) field.ErrorList
+	check func(ctx context.Context, s *served, u *unstructured.Unstructured, path *field.Path,
+		value any) field.ErrorList
 }
 
 type lifecycleType int
@@ -79,7 +80,8 @@ func lifecycleFields() []lifecycleField {
 
 func (f lifecycleField) in(mode v1alpha1.Mode) bool { return slices.Contains(f.modes, mode) }
 
-func checkConfigName(_ context.Context, _ *served, _ *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
+func checkConfigName(_ context.Context, _ *served, _ *unstructured.Unstructured, path *field.Path,
+	v any) field.ErrorList {
 	if msgs := apivalidation.NameIsDNSSubdomain(v.(string), false); len(msgs) > 0 {
 		return field.ErrorList{field.Invalid(path, v, "must be the name of a ProviderConfig: "+msgs[0])}
 	}
@@ -108,7 +110,8 @@ func (s *served) validateLifecycle(ctx context.Context, u *unstructured.Unstruct
 	return errs
 }
 
-func (f lifecycleField) validate(ctx context.Context, s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
+func (f lifecycleField) validate(ctx context.Context, s *served, u *unstructured.Unstructured, path *field.Path,
+	v any) field.ErrorList {
 	check := func(path *field.Path, v any) field.ErrorList {
 		if f.check == nil {
 			return nil
@@ -164,7 +167,8 @@ func (s *served) unknownLifecycle(u *unstructured.Unstructured) []fieldnames.Unk
 	m, _ := u.Object["lifecycle"].(map[string]any)
 	var out []fieldnames.Unknown
 	for _, name := range slices.Sorted(maps.Keys(m)) {
-		if !slices.ContainsFunc(lifecycleFields(), func(f lifecycleField) bool { return f.name == name && f.in(s.Mode) }) {
+		if !slices.ContainsFunc(lifecycleFields(),
+			func(f lifecycleField) bool { return f.name == name && f.in(s.Mode) }) {
 			out = append(out, s.unknownLifecycleField(name))
 		}
 	}

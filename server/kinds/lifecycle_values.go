@@ -46,7 +46,8 @@ func (s *served) address(u *unstructured.Unstructured) lang.Address {
 	return a
 }
 
-func checkDependency(_ context.Context, s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
+func checkDependency(_ context.Context, s *served, u *unstructured.Unstructured, path *field.Path,
+	v any) field.ErrorList {
 	a, errs := localAddress(u, path, v.(string))
 	if len(errs) == 0 && a == s.address(u) {
 		return invalid(path, v, "must not be the object itself")
@@ -62,7 +63,8 @@ func checkIgnored(_ context.Context, s *served, _ *unstructured.Unstructured, pa
 	first, _, _ := strings.Cut(name, ".")
 	first, _, _ = strings.Cut(first, "[")
 	if block := s.Schema.Block; block.Attribute(first) == nil && block.NestedBlock(first) == nil {
-		return invalid(path, v, "there is no argument %q; name an argument of spec, without %q before it, or \"all\"", first, "spec.")
+		return invalid(path, v, "there is no argument %q; name an argument of spec, without %q before it, or \"all\"",
+			first, "spec.")
 	}
 	return nil
 }
@@ -106,7 +108,8 @@ func checkTrigger(_ context.Context, s *served, u *unstructured.Unstructured, pa
 			return nil
 		case i == 0:
 			hint := fmt.Sprintf("see kubectl explain %s.status.attributes", k.GVK.Kind)
-			if near := suggest.Nearest(attribute, slices.Sorted(maps.Keys(block.ImpliedType().AttributeTypes()))); near != "" {
+			if near := suggest.Nearest(attribute,
+				slices.Sorted(maps.Keys(block.ImpliedType().AttributeTypes()))); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
 			errs = invalid(path, v, "a %s has no attribute %q; %s", k.GVK.Kind, attribute, hint)
@@ -115,8 +118,8 @@ func checkTrigger(_ context.Context, s *served, u *unstructured.Unstructured, pa
 	return errs
 }
 
-// triggerSteps returns the steps of an entry of replaceTriggeredBy, without the key of an instance. In a template, the key
-// may be an expression, as in sim_network.n[count.index].id.
+// triggerSteps returns the steps of an entry of replaceTriggeredBy, without the key of an instance. In a template, the
+// key may be an expression, as in sim_network.n[count.index].id.
 func triggerSteps(text string, template bool) (hcl.Traversal, bool) {
 	e, diags := hclsyntax.ParseExpression([]byte(text), "", hcl.InitialPos)
 	if diags.HasErrors() {
@@ -178,7 +181,8 @@ func checkMoved(_ context.Context, s *served, u *unstructured.Unstructured, path
 	at := path.Child("from")
 	switch {
 	case m["from"] == nil:
-		return field.ErrorList{field.Required(at, `address that the infrastructure is recorded under, such as "sim_network.old"`)}
+		return field.ErrorList{field.Required(at,
+			`address that the infrastructure is recorded under, such as "sim_network.old"`)}
 	case !ok:
 		return invalid(at, m["from"], "must be a string, got %s", describe(m["from"]))
 	}
@@ -223,29 +227,34 @@ func fieldsOf(path *field.Path, v any, names ...string) (map[string]any, field.E
 		if hint == "" {
 			hint = suggest.Nearest(name, names)
 		}
-		errs = append(errs, unknownFieldErrors([]fieldnames.Unknown{{Path: path.Child(name).String(), Hint: fieldnames.DidYouMean(hint)}})...)
+		errs = append(errs, unknownFieldErrors([]fieldnames.Unknown{{Path: path.Child(name).String(),
+			Hint: fieldnames.DidYouMean(hint)}})...)
 	}
 	return m, errs
 }
 
 // expression parses a value with templates and returns its errors. The result must have the type, unless that is
 // cty.NilType.
-func (s *served) expression(ctx context.Context, u *unstructured.Unstructured, path *field.Path, v any, self bool, want cty.Type) (*lang.Expression, field.ErrorList) {
+func (s *served) expression(ctx context.Context, u *unstructured.Unstructured, path *field.Path, v any, self bool,
+	want cty.Type) (*lang.Expression, field.ErrorList) {
 	options := s.expressionOptions(u, path, self, want)
 	options.Budget = lang.BudgetOf(ctx)
 	e, diags := lang.ParseExpression(v, path.String(), options)
 	var errs field.ErrorList
 	for _, d := range diags {
 		if d.Severity == v1alpha1.SeverityError {
-			errs = append(errs, &field.Error{Type: field.ErrorTypeInvalid, Field: d.Attribute, BadValue: field.OmitValueType{}, Detail: diagnosticText(d)})
+			errs = append(errs, &field.Error{Type: field.ErrorTypeInvalid, Field: d.Attribute,
+				BadValue: field.OmitValueType{}, Detail: diagnosticText(d)})
 		}
 	}
 	return e, errs
 }
 
 // expressionOptions returns the options of an expression in a lifecycle, without a budget.
-func (s *served) expressionOptions(u *unstructured.Unstructured, path *field.Path, self bool, want cty.Type) lang.ExpressionOptions {
-	options := lang.ExpressionOptions{Functions: s.functions(), Namespace: u.GetNamespace(), Type: want, Repetition: repetitionOf(u)}
+func (s *served) expressionOptions(u *unstructured.Unstructured, path *field.Path, self bool,
+	want cty.Type) lang.ExpressionOptions {
+	options := lang.ExpressionOptions{Functions: s.functions(), Namespace: u.GetNamespace(), Type: want,
+		Repetition: repetitionOf(u)}
 	if self {
 		options.Self = s.Schema.Block
 	}
@@ -268,7 +277,8 @@ func (s *served) functions() lang.Functions { return s.kinds.Functions() }
 // Functions returns the functions of the installed providers.
 func (k *Kinds) Functions() lang.Functions { return k.snapshot.Load().functions }
 
-func checkCondition(ctx context.Context, s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
+func checkCondition(ctx context.Context, s *served, u *unstructured.Unstructured, path *field.Path,
+	v any) field.ErrorList {
 	m, errs := fieldsOf(path, v, "condition", "errorMessage")
 	if m == nil {
 		return errs
@@ -288,7 +298,8 @@ func checkCondition(ctx context.Context, s *served, u *unstructured.Unstructured
 }
 
 // checkTruth checks a condition: a single expression with a reference and a boolean result.
-func (s *served) checkTruth(ctx context.Context, u *unstructured.Unstructured, path *field.Path, v any, self bool) field.ErrorList {
+func (s *served) checkTruth(ctx context.Context, u *unstructured.Unstructured, path *field.Path, v any,
+	self bool) field.ErrorList {
 	example := "${data.sim_image.base.size > 0}"
 	if self {
 		example = `${self.status == "active"}`
@@ -300,7 +311,8 @@ func (s *served) checkTruth(ctx context.Context, u *unstructured.Unstructured, p
 	case !ok:
 		return invalid(path, v, "must be a string with an expression, such as %s, got %s", example, describe(v))
 	case !strings.HasPrefix(text, "${") || !strings.HasSuffix(text, "}"):
-		return invalid(path, text, "must be one expression, such as %s: text outside of ${...} makes it a string", example)
+		return invalid(path, text, "must be one expression, such as %s: text outside of ${...} makes it a string",
+			example)
 	}
 	e, errs := s.expression(ctx, u, path, text, self, cty.Bool)
 	if len(errs) == 0 && len(e.References()) == 0 && len(e.Own()) == 0 && !e.UsesKey() {
@@ -309,7 +321,8 @@ func (s *served) checkTruth(ctx context.Context, u *unstructured.Unstructured, p
 	return errs
 }
 
-func checkImport(ctx context.Context, s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
+func checkImport(ctx context.Context, s *served, u *unstructured.Unstructured, path *field.Path,
+	v any) field.ErrorList {
 	m, errs := fieldsOf(path, v, "id", "identity")
 	if m == nil || len(errs) > 0 {
 		return errs
@@ -336,7 +349,8 @@ func checkImport(ctx context.Context, s *served, u *unstructured.Unstructured, p
 }
 
 // checkIdentity checks an identity with expressions.
-func (s *served) checkIdentity(ctx context.Context, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
+func (s *served) checkIdentity(ctx context.Context, u *unstructured.Unstructured, path *field.Path,
+	v any) field.ErrorList {
 	m, ok := v.(map[string]any)
 	if !ok {
 		return invalid(path, v, "must be an object, got %s", describe(v))
@@ -356,22 +370,28 @@ func (s *served) checkIdentity(ctx context.Context, u *unstructured.Unstructured
 // ValidateIdentity checks the attribute names of an identity for an import against the type's identity schema.
 func (k Kind) ValidateIdentity(path *field.Path, m map[string]any) field.ErrorList {
 	if k.Identity == nil {
-		return field.ErrorList{field.Forbidden(path, fmt.Sprintf("the provider gives a %s no identity; use id instead", k.Type))}
+		return field.ErrorList{field.Forbidden(path,
+			fmt.Sprintf("the provider gives a %s no identity; use id instead", k.Type))}
 	}
 	var errs field.ErrorList
 	var names []string
 	for _, a := range k.Identity.Attributes {
 		names = append(names, a.Name)
 		if a.RequiredForImport && m[a.Name] == nil {
-			errs = append(errs, field.Required(path.Child(a.Name), strings.TrimSpace(fmt.Sprintf("%s of the existing resource. %s", a.Type.FriendlyName(), a.Description))))
+			errs = append(errs, field.Required(path.Child(a.Name),
+				strings.TrimSpace(fmt.Sprintf("%s of the existing resource. %s", a.Type.FriendlyName(),
+					a.Description))))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		switch a := identityAttribute(k.Identity, name); {
 		case a == nil:
-			errs = append(errs, field.Forbidden(path.Child(name), fmt.Sprintf("unknown field %q; the identity of a %s has %s", path.Child(name), k.Type, strings.Join(names, ", "))))
+			errs = append(errs, field.Forbidden(path.Child(name),
+				fmt.Sprintf("unknown field %q; the identity of a %s has %s", path.Child(name), k.Type,
+					strings.Join(names, ", "))))
 		case !a.RequiredForImport && !a.OptionalForImport:
-			errs = append(errs, field.Forbidden(path.Child(name), "only the provider sets it, so it cannot identify an import"))
+			errs = append(errs, field.Forbidden(path.Child(name),
+				"only the provider sets it, so it cannot identify an import"))
 		}
 	}
 	return errs

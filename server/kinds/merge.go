@@ -55,7 +55,8 @@ func newParseableType() typed.ParseableType {
 		def(typeOwner, smd.Atom{Map: &smd.Map{ElementType: named(typeLeaf), ElementRelationship: smd.Atomic}}),
 		def(typeOwners, smd.Atom{List: keyed(typeOwner, "uid")}),
 		def(typeConds, smd.Atom{Scalar: untyped, List: keyed(typeAny, "type")}),
-		def(typeMeta, smd.Atom{Map: fields(map[string]string{"finalizers": typeStrings, "ownerReferences": typeOwners})}),
+		def(typeMeta, smd.Atom{Map: fields(map[string]string{"finalizers": typeStrings,
+			"ownerReferences": typeOwners})}),
 		def(typeStatus, smd.Atom{Scalar: untyped, Map: fields(map[string]string{"conditions": typeConds})}),
 		def(typeObject, smd.Atom{Map: fields(map[string]string{"metadata": typeMeta, "status": typeStatus})}),
 	}}

@@ -19,9 +19,9 @@ import (
 	"github.com/hykube/hykube/internal/store"
 )
 
-// AuthorizeModule returns a Forbidden error if the author of a Module lacks the right to read what its inputs refer to, also the
-// secrets in it, to read the ConfigMap with its files, or to use its ProviderConfigs. Rights to the kinds of its resources are those
-// of the user who plans.
+// AuthorizeModule returns a Forbidden error if the author of a Module lacks the right to read what its inputs refer to,
+// also the secrets in it, to read the ConfigMap with its files, or to use its ProviderConfigs. Rights to the kinds of
+// its resources are those of the user who plans.
 func (k *Kinds) AuthorizeModule(ctx context.Context, m *v1alpha1.Module) error {
 	who, ok := request.UserFrom(ctx)
 	if !ok {
@@ -31,7 +31,9 @@ func (k *Kinds) AuthorizeModule(ctx context.Context, m *v1alpha1.Module) error {
 		return nil
 	}
 	asker := k.access.Asker(who)
-	refs := append(ModuleReferences(m), lang.NewReference(lang.Address{Type: lang.TypeConfigMap, Name: m.Spec.Source.ConfigMap}, "spec.source.configMap"))
+	refs := append(ModuleReferences(m),
+		lang.NewReference(lang.Address{Type: lang.TypeConfigMap, Name: m.Spec.Source.ConfigMap},
+			"spec.source.configMap"))
 	problems, err := k.mayRefer(ctx, asker, m.Namespace, refs, true)
 	if err != nil {
 		return apierrors.NewInternalError(err)
@@ -43,7 +45,8 @@ func (k *Kinds) AuthorizeModule(ctx context.Context, m *v1alpha1.Module) error {
 			return apierrors.NewInternalError(err)
 		}
 		if !may {
-			problems = append(problems, fmt.Sprintf("%s: it needs the right to %s", field.NewPath("spec", "providers").Key(name), use))
+			problems = append(problems, fmt.Sprintf("%s: it needs the right to %s",
+				field.NewPath("spec", "providers").Key(name), use))
 		}
 	}
 	if len(problems) == 0 {

@@ -88,8 +88,9 @@ func nameMode(mode v1alpha1.Mode, types []string, taken map[string]bool) ([]kind
 	return out, nil
 }
 
-// PluralOf returns the English plural of a kind. A y after a vowel stays: keys, where Kubernetes guesses keies. A plural, such
-// as images, stays, where Kubernetes guesses imageses. The word bus is none, nor are class, alias and analysis.
+// PluralOf returns the English plural of a kind. A y after a vowel stays: keys, where Kubernetes guesses keies. A
+// plural, such as images, stays, where Kubernetes guesses imageses. The word bus is none, nor are class, alias and
+// analysis.
 func PluralOf(kind string) string {
 	if stem, ok := strings.CutSuffix(kind, "s"); ok && stem != "" && !strings.ContainsAny(stem[len(stem)-1:], "suia") {
 		return kind

@@ -105,19 +105,21 @@ func (k *Kinds) serveIndex(w http.ResponseWriter, r *http.Request, next http.Han
 }
 
 // readsOperations reports whether a request comes from a command of kubectl that writes objects. Such a command reads
-// only whether the PATCH of a kind supports field validation and strategic merges, but it parses the document up to twice
-// for each kind. The index leads it to a document without models, which is a tenth as large. All other clients need the
-// models.
+// only whether the PATCH of a kind supports field validation and strategic merges, but it parses the document up to
+// twice for each kind. The index leads it to a document without models, which is a tenth as large. All other clients
+// need the models.
 func readsOperations(r *http.Request) bool {
 	words := strings.Fields(strings.TrimPrefix(r.Header.Get(kubectlCommand), "hykube "))
-	return len(words) > 1 && words[0] == "kubectl" && slices.Contains([]string{"apply", "create", "diff", "edit", "replace"}, words[1])
+	return len(words) > 1 && words[0] == "kubectl" &&
+		slices.Contains([]string{"apply", "create", "diff", "edit", "replace"}, words[1])
 }
 
 // unconditional returns a copy of a request without conditions and compression, so that the response is complete and
 // plain.
 func unconditional(r *http.Request) *http.Request {
 	plain := r.Clone(r.Context())
-	for _, name := range []string{"If-None-Match", "If-Match", "If-Modified-Since", "If-Unmodified-Since", "Accept-Encoding", "Range", "If-Range"} {
+	for _, name := range []string{"If-None-Match", "If-Match", "If-Modified-Since", "If-Unmodified-Since",
+		"Accept-Encoding", "Range", "If-Range"} {
 		plain.Header.Del(name)
 	}
 	return plain
@@ -328,7 +330,8 @@ func hashBlock(h hash.Hash, b *schema.Block) {
 
 func hashAttributes(h hash.Hash, attrs []*schema.Attribute) {
 	for _, a := range attrs {
-		_, _ = fmt.Fprintf(h, "%q %q %t%t%t%t%t%t", a.Name, a.Description, a.Required, a.Optional, a.Computed, a.Sensitive, a.WriteOnly, a.Deprecated)
+		_, _ = fmt.Fprintf(h, "%q %q %t%t%t%t%t%t", a.Name, a.Description, a.Required, a.Optional, a.Computed,
+			a.Sensitive, a.WriteOnly, a.Deprecated)
 		if a.Nested != nil {
 			_, _ = fmt.Fprintf(h, "[%d\n", a.Nested.Nesting)
 			hashAttributes(h, a.Nested.Attributes)

@@ -52,7 +52,8 @@ func (s *served) unknownTop(u *unstructured.Unstructured) []fieldnames.Unknown {
 			continue
 		}
 		hint := ""
-		if a := s.Schema.Block.Attribute(name); a != nil && a.Configurable() || s.Schema.Block.NestedBlock(name) != nil {
+		if a := s.Schema.Block.Attribute(name); a != nil && a.Configurable() ||
+			s.Schema.Block.NestedBlock(name) != nil {
 			hint = "spec." + name
 		} else if s.lifecycleHint(name) == "lifecycle."+name {
 			hint = "lifecycle." + name

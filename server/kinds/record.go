@@ -26,11 +26,13 @@ import (
 
 // recordChange changes the record of an object's infrastructure. It returns the function that then writes the result to
 // the status of the object, for users: plans use the record.
-type recordChange func(ctx context.Context, s *served, obj *unstructured.Unstructured) (show func(*unstructured.Unstructured), err error)
+type recordChange func(ctx context.Context, s *served,
+	obj *unstructured.Unstructured) (show func(*unstructured.Unstructured), err error)
 
-// serveRecord changes the record of an object and returns the object. Of the request body, it uses only the options. If the
-// object does not exist, forget removes the record with the UID in the body; nil refuses that.
-func (k *Kinds) serveRecord(s *served, serving *serving, info *request.RequestInfo, change recordChange, forget forgetFunc) http.HandlerFunc {
+// serveRecord changes the record of an object and returns the object. Of the request body, it uses only the options. If
+// the object does not exist, forget removes the record with the UID in the body; nil refuses that.
+func (k *Kinds) serveRecord(s *served, serving *serving, info *request.RequestInfo, change recordChange,
+	forget forgetFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx := request.WithNamespace(r.Context(), info.Namespace)
 		options, err := k.recordOptions(w, r)
@@ -43,12 +45,13 @@ func (k *Kinds) serveRecord(s *served, serving *serving, info *request.RequestIn
 			k.fail(w, r, err)
 			return
 		}
-		responsewriters.WriteObjectNegotiated(negotiated{kind: s}, negotiation.DefaultEndpointRestrictions, s.GVK.GroupVersion(), w, r, http.StatusOK, obj, false)
+		responsewriters.WriteObjectNegotiated(negotiated{kind: s}, negotiation.DefaultEndpointRestrictions,
+			s.GVK.GroupVersion(), w, r, http.StatusOK, obj, false)
 	}
 }
 
-// recordOptions returns the options in the query and in the body. A body is a DeleteOptions, or an object whose UID is a
-// precondition.
+// recordOptions returns the options in the query and in the body. A body is a DeleteOptions, or an object whose UID is
+// a precondition.
 func (k *Kinds) recordOptions(w http.ResponseWriter, r *http.Request) (metav1.DeleteOptions, error) {
 	options := metav1.DeleteOptions{DryRun: r.URL.Query()["dryRun"]}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxRequestBodyBytes))
@@ -68,13 +71,15 @@ func (k *Kinds) recordOptions(w http.ResponseWriter, r *http.Request) (metav1.De
 	}
 	for _, d := range options.DryRun {
 		if d != metav1.DryRunAll {
-			return options, apierrors.NewBadRequest(fmt.Sprintf("dryRun is %q, and can only be %q", d, metav1.DryRunAll))
+			return options, apierrors.NewBadRequest(fmt.Sprintf("dryRun is %q, and can only be %q", d,
+				metav1.DryRunAll))
 		}
 	}
 	return options, nil
 }
 
-func (k *Kinds) changeRecord(ctx context.Context, s *served, serving *serving, name string, change recordChange, forget forgetFunc, options metav1.DeleteOptions) (runtime.Object, error) {
+func (k *Kinds) changeRecord(ctx context.Context, s *served, serving *serving, name string, change recordChange,
+	forget forgetFunc, options metav1.DeleteOptions) (runtime.Object, error) {
 	found, err := serving.object.Get(ctx, name, &metav1.GetOptions{})
 	uid := options.Preconditions.UID
 	if named := uid != nil && *uid != ""; named && forget != nil && isOther(found, err, *uid) {
@@ -89,7 +94,8 @@ func (k *Kinds) changeRecord(ctx context.Context, s *served, serving *serving, n
 	}
 	obj := found.(*unstructured.Unstructured)
 	if uid != nil && *uid != "" && *uid != obj.GetUID() {
-		return nil, apierrors.NewConflict(s.GVR.GroupResource(), name, fmt.Errorf("the UID in the precondition is %s, but the object has %s", *uid, obj.GetUID()))
+		return nil, apierrors.NewConflict(s.GVR.GroupResource(), name,
+			fmt.Errorf("the UID in the precondition is %s, but the object has %s", *uid, obj.GetUID()))
 	}
 	if len(options.DryRun) > 0 {
 		return obj, nil
@@ -108,20 +114,23 @@ func (k *Kinds) changeRecord(ctx context.Context, s *served, serving *serving, n
 		})
 		return obj, err
 	}
-	update := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
-		u := old.(*unstructured.Unstructured).DeepCopy()
-		if u.GetUID() != obj.GetUID() {
-			return nil, apierrors.NewConflict(s.GVR.GroupResource(), name, fmt.Errorf("it was deleted and created again meanwhile"))
-		}
-		show(u)
-		return u, nil
-	})
-	out, _, err := serving.status.Update(context.WithValue(ctx, ownStatus{}, true), name, update, nil, nil, false, &metav1.UpdateOptions{})
+	update := rest.DefaultUpdatedObjectInfo(nil,
+		func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
+			u := old.(*unstructured.Unstructured).DeepCopy()
+			if u.GetUID() != obj.GetUID() {
+				return nil, apierrors.NewConflict(s.GVR.GroupResource(), name,
+					fmt.Errorf("it was deleted and created again meanwhile"))
+			}
+			show(u)
+			return u, nil
+		})
+	out, _, err := serving.status.Update(context.WithValue(ctx, ownStatus{}, true), name, update, nil, nil, false,
+		&metav1.UpdateOptions{})
 	return out, err
 }
 
-// forgetFunc removes a record of an object that does not exist. It returns what is known of the object, and a NotFound error if
-// there is no such record.
+// forgetFunc removes a record of an object that does not exist. It returns what is known of the object, and a NotFound
+// error if there is no such record.
 type forgetFunc func(ctx context.Context, s *served, ref v1alpha1.ObjectReference, dry bool) (runtime.Object, error)
 
 // isOther reports whether an object was not found, or has another UID.
@@ -132,9 +141,10 @@ func isOther(found runtime.Object, err error, uid types.UID) bool {
 	return found.(*unstructured.Unstructured).GetUID() != uid
 }
 
-// forgetRecord implements forgetFunc. The infrastructure stays, and nothing manages it afterwards. A plan that forgets a resource
-// needs an approval, so the user must also have the right to approve plans.
-func (k *Kinds) forgetRecord(ctx context.Context, s *served, ref v1alpha1.ObjectReference, dry bool) (runtime.Object, error) {
+// forgetRecord implements forgetFunc. The infrastructure stays, and nothing manages it afterwards. A plan that forgets
+// a resource needs an approval, so the user must also have the right to approve plans.
+func (k *Kinds) forgetRecord(ctx context.Context, s *served, ref v1alpha1.ObjectReference,
+	dry bool) (runtime.Object, error) {
 	if k.config.Infrastructure.Forget == nil {
 		return nil, apierrors.NewNotFound(s.GVR.GroupResource(), ref.Name)
 	}
@@ -149,7 +159,9 @@ func (k *Kinds) forgetRecord(ctx context.Context, s *served, ref v1alpha1.Object
 	if may, err := k.access.Asker(who).May(ctx, right); err != nil {
 		return nil, apierrors.NewInternalError(err)
 	} else if !may {
-		return nil, apierrors.NewForbidden(s.GVR.GroupResource(), ref.Name, fmt.Errorf("to forget its record needs the right to %s in the namespace %q, too, and user %q lacks it", right, ref.Namespace, who.GetName()))
+		return nil, apierrors.NewForbidden(s.GVR.GroupResource(), ref.Name,
+			fmt.Errorf("to forget its record needs the right to %s in the namespace %q, too, and user %q lacks it",
+				right, ref.Namespace, who.GetName()))
 	}
 	if !dry {
 		if err := k.config.Infrastructure.Forget(ctx, ref, s.Kind, false); err != nil {

@@ -76,7 +76,8 @@ func (k *Kinds) References(u *unstructured.Unstructured) map[lang.Address]string
 // may not use. The user who plans it may have that right, and would reveal the values. A change of spec or lifecycle
 // requires the right for all references, including old ones, because it may change the destination of their values. old
 // is nil for a new object. named are further references of the author.
-func (s *served) authorizeReferences(ctx context.Context, u, old *unstructured.Unstructured, named ...lang.Reference) error {
+func (s *served) authorizeReferences(ctx context.Context, u, old *unstructured.Unstructured,
+	named ...lang.Reference) error {
 	if old != nil && !changed(u, old, "spec") && !changed(u, old, "lifecycle") {
 		return nil
 	}
@@ -95,7 +96,8 @@ func (s *served) authorizeReferences(ctx context.Context, u, old *unstructured.U
 		r.Address = s.address(u)
 		refs = append(refs, r)
 	}
-	problems, err := s.kinds.mayRefer(ctx, asker, u.GetNamespace(), refs, s.Mode == v1alpha1.ModeData || s.Mode == v1alpha1.ModeEphemeral)
+	problems, err := s.kinds.mayRefer(ctx, asker, u.GetNamespace(), refs,
+		s.Mode == v1alpha1.ModeData || s.Mode == v1alpha1.ModeEphemeral)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
@@ -145,7 +147,8 @@ func (s *served) lifecycleReferences(u *unstructured.Unstructured) []lang.Refere
 	for i, text := range triggers {
 		if text, err := lang.TriggerExpression(text); err == nil {
 			at := path.Child("replaceTriggeredBy").Index(i).String()
-			named, _ := lang.ExpressionOptions{Namespace: u.GetNamespace(), Repetition: repetitionOf(u)}.References("${"+text+"}", at)
+			named, _ := lang.ExpressionOptions{Namespace: u.GetNamespace(),
+				Repetition: repetitionOf(u)}.References("${"+text+"}", at)
 			for _, r := range named {
 				r.Field = at // without the column, which would count the braces
 				refs = append(refs, r)
@@ -168,11 +171,13 @@ func movedFrom(u *unstructured.Unstructured) []lang.Reference {
 // MayRefer returns the problems of a namespace's references: those that their author may not read, and those that would
 // reveal a sensitive value that the author may not read. sent is true if a provider receives the spec during planning,
 // before any approval. References in such a spec reveal a sensitive value by passing it on.
-func (k *Kinds) MayRefer(ctx context.Context, who user.Info, namespace string, refs []lang.Reference, sent bool) (problems []string, err error) {
+func (k *Kinds) MayRefer(ctx context.Context, who user.Info, namespace string, refs []lang.Reference,
+	sent bool) (problems []string, err error) {
 	return k.mayRefer(ctx, k.access.Asker(who), namespace, refs, sent)
 }
 
-func (k *Kinds) mayRefer(ctx context.Context, asker *store.Asker, namespace string, refs []lang.Reference, sent bool) (problems []string, err error) {
+func (k *Kinds) mayRefer(ctx context.Context, asker *store.Asker, namespace string, refs []lang.Reference,
+	sent bool) (problems []string, err error) {
 	fields := map[lang.Address]string{}
 	for _, r := range refs {
 		if _, exists := fields[r.Address]; !exists {
@@ -195,15 +200,18 @@ func (k *Kinds) mayRefer(ctx context.Context, asker *store.Asker, namespace stri
 			return nil, fmt.Errorf("authorize reference to %s: %w", a, err)
 		}
 		if problem != "" {
-			problems = append(problems, fmt.Sprintf("%s would reveal something about a sensitive value of %s, and %s", asked[a], a, problem))
+			problems = append(problems, fmt.Sprintf("%s would reveal something about a sensitive value of %s, and %s",
+				asked[a], a, problem))
 		}
 	}
 	return problems, nil
 }
 
-// mayUse returns the reason why the author may not use the ProviderConfig that plans would use for the object; "" if the
-// author may. If the object names no ProviderConfig and no default exists, mayUse checks the right to the name "default".
-func (s *served) mayUse(ctx context.Context, asker *store.Asker, u *unstructured.Unstructured) (problem string, err error) {
+// mayUse returns the reason why the author may not use the ProviderConfig that plans would use for the object; "" if
+// the author may. If the object names no ProviderConfig and no default exists, mayUse checks the right to the name
+// "default".
+func (s *served) mayUse(ctx context.Context, asker *store.Asker,
+	u *unstructured.Unstructured) (problem string, err error) {
 	namespace := u.GetNamespace()
 	all, err := asker.May(ctx, store.UseOf(namespace, ""))
 	if all || err != nil {
@@ -253,7 +261,8 @@ func (k *Kinds) takesConfiguration(provider string) bool {
 
 // revealed returns the objects of whose sensitive values the expressions would reveal something, each with a field that
 // does. It omits Secrets, because a user who may read a Secret may reveal it. If sent is true, expressions in spec
-// reveal the values that they pass on. Those in lifecycle.import always do, because planning sends the ID to the provider.
+// reveal the values that they pass on. Those in lifecycle.import always do, because planning sends the ID to the
+// provider.
 func (k *Kinds) revealed(refs []lang.Reference, sent bool) map[lang.Address]string {
 	out := map[lang.Address]string{}
 	for _, r := range refs {
@@ -272,7 +281,8 @@ func (k *Kinds) revealed(refs []lang.Reference, sent bool) map[lang.Address]stri
 }
 
 // mayRead returns the reason why a user may not read the addressed object or its subresource, or "" if the user may.
-func (k *Kinds) mayRead(ctx context.Context, asker *store.Asker, namespace string, a lang.Address, subresource string) (problem string, err error) {
+func (k *Kinds) mayRead(ctx context.Context, asker *store.Asker, namespace string, a lang.Address,
+	subresource string) (problem string, err error) {
 	if a.Namespace != "" {
 		namespace = a.Namespace
 	}
@@ -281,7 +291,8 @@ func (k *Kinds) mayRead(ctx context.Context, asker *store.Asker, namespace strin
 	case a.Stored():
 		resources = append(resources, corev1.SchemeGroupVersion.WithResource(a.Type+"s"))
 	case a.IsModuleOutput():
-		resources, a.Name = append(resources, v1alpha1.SchemeGroupVersion.WithResource("modules")), v1alpha1.RootModule(a.Module)
+		resources, a.Name = append(resources, v1alpha1.SchemeGroupVersion.WithResource("modules")),
+			v1alpha1.RootModule(a.Module)
 	default:
 		// If two providers have the type, a plan may find the object of either.
 		for _, kind := range k.ByType(a.Mode, a.Type) {
@@ -290,14 +301,16 @@ func (k *Kinds) mayRead(ctx context.Context, asker *store.Asker, namespace strin
 		if len(resources) == 0 {
 			// The server cannot know the resource of the type before the provider is installed, so it requires the
 			// right to all resources.
-			if ok, err := asker.May(ctx, store.Right{Verb: store.VerbGet, Namespace: namespace, Group: "*", Resource: "*", Name: a.ObjectName()}); ok || err != nil {
+			if ok, err := asker.May(ctx, store.Right{Verb: store.VerbGet, Namespace: namespace, Group: "*",
+				Resource: "*", Name: a.ObjectName()}); ok || err != nil {
 				return "", err
 			}
 			return fmt.Sprintf("no installed provider has the type %q, so the server cannot check the right to read it; install the provider first", a.Type), nil
 		}
 	}
 	for _, r := range resources {
-		right := store.Right{Verb: store.VerbGet, Namespace: namespace, Group: r.Group, Resource: r.Resource, Name: a.ObjectName()}
+		right := store.Right{Verb: store.VerbGet, Namespace: namespace, Group: r.Group, Resource: r.Resource,
+			Name: a.ObjectName()}
 		if subresource != "" {
 			right.Resource += "/" + subresource
 		}
@@ -306,7 +319,8 @@ func (k *Kinds) mayRead(ctx context.Context, asker *store.Asker, namespace strin
 			return "", err
 		}
 		if !ok {
-			return fmt.Sprintf("user %q cannot get %s %q in the namespace %q: ask for the verb \"get\" on it", asker.Who.Username, right.Target(), a.Name, namespace), nil
+			return fmt.Sprintf("user %q cannot get %s %q in the namespace %q: ask for the verb \"get\" on it",
+				asker.Who.Username, right.Target(), a.Name, namespace), nil
 		}
 	}
 	return "", nil

@@ -17,9 +17,10 @@ const (
 	messageRetryImport = "%s decided that the create with the unknown outcome made nothing: the next plan imports the resource that lifecycle.import names; to create one instead, remove lifecycle.import"
 )
 
-// resolve drops a create with an unknown outcome, because the user found that it made nothing. The next plan then creates
-// the resource.
-func (k *Kinds) resolve(ctx context.Context, s *served, obj *unstructured.Unstructured) (func(*unstructured.Unstructured), error) {
+// resolve drops a create with an unknown outcome, because the user found that it made nothing. The next plan then
+// creates the resource.
+func (k *Kinds) resolve(ctx context.Context, s *served,
+	obj *unstructured.Unstructured) (func(*unstructured.Unstructured), error) {
 	if err := k.config.Infrastructure.Resolve(ctx, obj, s.Kind); err != nil {
 		return nil, err
 	}

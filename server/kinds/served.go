@@ -99,7 +99,8 @@ func (s *served) release() {
 }
 
 func (s *served) newServing() (*serving, error) {
-	strat := strategy{typer: typer{s.kinds.codecs.scheme}, NameGenerator: names.SimpleNameGenerator, kind: s, warns: isDeprecated(s.Schema.Block)}
+	strat := strategy{typer: typer{s.kinds.codecs.scheme}, NameGenerator: names.SimpleNameGenerator, kind: s,
+		warns: isDeprecated(s.Schema.Block)}
 	listKind := s.GVK.GroupVersion().WithKind(s.GVK.Kind + "List")
 	store := &genericregistry.Store{
 		NewFunc: func() runtime.Object {
@@ -128,7 +129,8 @@ func (s *served) newServing() (*serving, error) {
 		},
 		AfterDelete: func(runtime.Object, *metav1.DeleteOptions) { s.kinds.config.Changed() },
 	}
-	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: restOptions{s}, AttrFunc: attributes}); err != nil {
+	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: restOptions{s},
+		AttrFunc: attributes}); err != nil {
 		return nil, fmt.Errorf("make storage: %w", err)
 	}
 	statusStore := *store
@@ -147,7 +149,8 @@ func (s *served) newServing() (*serving, error) {
 	return out, nil
 }
 
-func (s *served) scope(subresource string, reset map[fieldpath.APIVersion]*fieldpath.Set) (*handlers.RequestScope, error) {
+func (s *served) scope(subresource string,
+	reset map[fieldpath.APIVersion]*fieldpath.Set) (*handlers.RequestScope, error) {
 	k := s.kinds
 	scope := &handlers.RequestScope{
 		Namer:                    handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: false},
@@ -213,15 +216,19 @@ type objectREST struct {
 	kind *served
 }
 
-func (r *objectREST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+func (r *objectREST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc,
+	options *metav1.CreateOptions) (runtime.Object, error) {
 	if obj.(*unstructured.Unstructured).GetResourceVersion() != "" {
 		return nil, apierrors.NewBadRequest(MessageVersionAtCreate)
 	}
 	return r.Store.Create(ctx, obj, r.kind.authorizingCreate(validate), options)
 }
 
-func (r *objectREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, forceCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	obj, created, err := r.Store.Update(ctx, name, applyErrors{speculation.Adopt(ctx, info)}, r.kind.authorizingCreate(create), r.kind.authorizingUpdate(update), forceCreate, options)
+func (r *objectREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo,
+	create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, forceCreate bool,
+	options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	obj, created, err := r.Store.Update(ctx, name, applyErrors{speculation.Adopt(ctx, info)},
+		r.kind.authorizingCreate(create), r.kind.authorizingUpdate(update), forceCreate, options)
 	return obj, created, r.kind.withoutPatched(name, err)
 }
 
@@ -303,7 +310,9 @@ func (r *statusREST) Get(ctx context.Context, name string, options *metav1.GetOp
 }
 
 // Update never creates an object.
-func (r *statusREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+func (r *statusREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo,
+	create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool,
+	options *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	obj, created, err := r.store.Update(ctx, name, applyErrors{info}, create, update, false, options)
 	return obj, created, r.kind.withoutPatched(name, err)
 }

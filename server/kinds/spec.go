@@ -40,14 +40,16 @@ func (s *served) validateSpec(ctx context.Context, u *unstructured.Unstructured)
 		detail := diagnosticText(d)
 		switch mismatch := config.MismatchOf(d); mismatch.Kind {
 		case lang.UnknownField:
-			errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: d.Attribute, Detail: unknownSpecField(d.Attribute, mismatch.Hint).Error()})
+			errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: d.Attribute,
+				Detail: unknownSpecField(d.Attribute, mismatch.Hint).Error()})
 		case lang.MissingArgument, lang.MissingBlock:
 			errs = append(errs, &field.Error{Type: field.ErrorTypeRequired, Field: d.Attribute, Detail: detail})
 		case lang.ReadOnlyArgument:
 			errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: d.Attribute, Detail: detail})
 		default:
 			errs = append(errs, &field.Error{
-				Type: field.ErrorTypeInvalid, Field: d.Attribute, BadValue: badValue(spec, s.Schema.Block, d.Attribute), Detail: detail,
+				Type: field.ErrorTypeInvalid, Field: d.Attribute, BadValue: badValue(spec, s.Schema.Block, d.Attribute),
+				Detail: detail,
 			})
 		}
 	}
@@ -103,7 +105,8 @@ func unknownSpecField(path, hint string) fieldnames.Unknown {
 const maxShownValue = 200
 
 // pathStep matches one step of a path in a diagnostic: .name, ["any name"], [0], or the final position in a template.
-var pathStep = regexp.MustCompile(`^(?:\.?([A-Za-z_][A-Za-z0-9_-]*)|\["((?:[^"\\]|\\.)*)"\]|\[([0-9]+)\]|\[\*\]|(?:, line [0-9]+)?, column [0-9]+$)`)
+var pathStep = regexp.MustCompile(
+	`^(?:\.?([A-Za-z_][A-Za-z0-9_-]*)|\["((?:[^"\\]|\\.)*)"\]|\[([0-9]+)\]|\[\*\]|(?:, line [0-9]+)?, column [0-9]+$)`)
 
 // pathSteps splits the path of a diagnostic about spec: names are strings, indexes are numbers.
 func pathSteps(path string) (steps []any, ok bool) {
@@ -243,11 +246,13 @@ func withParsedSpec(ctx context.Context) context.Context {
 // specOptions returns the options of a spec in a namespace, without a budget. They have the signatures of the
 // provider-defined functions. All arguments of an ephemeral resource accept ephemeral values.
 func (s *served) specOptions(u *unstructured.Unstructured, namespace string) lang.ConfigOptions {
-	return lang.ConfigOptions{Functions: s.functions(), Ephemeral: s.Mode == v1alpha1.ModeEphemeral, Namespace: namespace, Repetition: repetitionOf(u)}
+	return lang.ConfigOptions{Functions: s.functions(), Ephemeral: s.Mode == v1alpha1.ModeEphemeral,
+		Namespace: namespace, Repetition: repetitionOf(u)}
 }
 
 // parseSpec parses the arguments of a request's object. Callers must not change the result, which a request shares.
-func (s *served) parseSpec(ctx context.Context, u *unstructured.Unstructured, namespace string, spec map[string]any) (*lang.Config, diag.Diagnostics) {
+func (s *served) parseSpec(ctx context.Context, u *unstructured.Unstructured, namespace string,
+	spec map[string]any) (*lang.Config, diag.Diagnostics) {
 	options := s.specOptions(u, namespace)
 	options.Budget = lang.BudgetOf(ctx)
 	p, ok := ctx.Value(parsedSpecKey{}).(*parsedSpec)
@@ -257,8 +262,10 @@ func (s *served) parseSpec(ctx context.Context, u *unstructured.Unstructured, na
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := s.kinds.snapshot.Load()
-	if p.config == nil || p.kind != s || p.snapshot != now || p.namespace != namespace || p.repetition != options.Repetition || !reflect.DeepEqual(p.spec, spec) {
-		p.kind, p.snapshot, p.namespace, p.repetition, p.spec = s, now, namespace, options.Repetition, runtime.DeepCopyJSON(spec)
+	if p.config == nil || p.kind != s || p.snapshot != now || p.namespace != namespace ||
+		p.repetition != options.Repetition || !reflect.DeepEqual(p.spec, spec) {
+		p.kind, p.snapshot, p.namespace, p.repetition, p.spec = s, now, namespace, options.Repetition,
+			runtime.DeepCopyJSON(spec)
 		p.config, p.diags = options.Parse(spec, s.Schema.Block)
 	}
 	return p.config, p.diags
@@ -276,7 +283,8 @@ func scalarWarnings(spec map[string]any, block *schema.Block) []string {
 	var w scalars
 	w.block("spec", spec, block)
 	if n := len(w); n > maxScalarWarnings {
-		return append(w[:maxScalarWarnings:maxScalarWarnings], fmt.Sprintf("and %d more numbers and booleans where the schema has strings", n-maxScalarWarnings))
+		return append(w[:maxScalarWarnings:maxScalarWarnings],
+			fmt.Sprintf("and %d more numbers and booleans where the schema has strings", n-maxScalarWarnings))
 	}
 	return w
 }
@@ -322,7 +330,8 @@ func (w *scalars) value(path string, v any, ty cty.Type) {
 			*w = append(*w, fmt.Sprintf("%s: the number is too large for JSON and may have lost digits; write it as an expression, such as \"${18446744073709551617}\"", path))
 		}
 		if ty == cty.String {
-			*w = append(*w, fmt.Sprintf("%s: the schema has a string here, so %v becomes %q; put the value in quotes", path, v, fmt.Sprint(v)))
+			*w = append(*w, fmt.Sprintf("%s: the schema has a string here, so %v becomes %q; put the value in quotes",
+				path, v, fmt.Sprint(v)))
 		}
 	case []any:
 		if ty.IsCollectionType() {

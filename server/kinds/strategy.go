@@ -78,9 +78,11 @@ func (s strategy) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object)
 	return out
 }
 
-// WarningStaysDeleted returns the warning for a write of an object that is marked for deletion: the write keeps the mark.
+// WarningStaysDeleted returns the warning for a write of an object that is marked for deletion: the write keeps the
+// mark.
 func WarningStaysDeleted(kind string, m metav1.Object) string {
-	return fmt.Sprintf("%s/%s stays marked for deletion: kubectl hykube undelete %s/%s -n %s takes the deletion back", kind, m.GetName(), kind, m.GetName(), m.GetNamespace())
+	return fmt.Sprintf("%s/%s stays marked for deletion: kubectl hykube undelete %s/%s -n %s takes the deletion back",
+		kind, m.GetName(), kind, m.GetName(), m.GetNamespace())
 }
 
 // GetResetFields returns the fields that a client cannot own through the object itself.
@@ -150,7 +152,10 @@ func initialCondition(u *unstructured.Unstructured, mode v1alpha1.Mode) {
 
 // notReady sets the condition Ready to False and keeps the others.
 func notReady(u *unstructured.Unstructured, reason, message string) {
-	condition.Edit(u, func(c *[]metav1.Condition) { condition.Set(c, 0, v1alpha1.ConditionReady, false, reason, message) })
+	condition.Edit(u, func(c *[]metav1.Condition) {
+		condition.Set(c, 0, v1alpha1.ConditionReady, false, reason,
+			message)
+	})
 }
 
 func changed(n, o *unstructured.Unstructured, top string) bool {
@@ -159,13 +164,15 @@ func changed(n, o *unstructured.Unstructured, top string) bool {
 
 func (s strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
 	u := obj.(*unstructured.Unstructured)
-	return append(append(s.validate(ctx, u), s.kind.refuseUnknownTypes(ctx, u, nil)...), s.kind.refuseAddressOfSet(u)...)
+	return append(append(s.validate(ctx, u), s.kind.refuseUnknownTypes(ctx, u, nil)...),
+		s.kind.refuseAddressOfSet(u)...)
 }
 
 // hasInstances reports whether ResourceSets have instances of the kind in a namespace, or in any one if that is empty.
 func (k *served) hasInstances(namespace string) bool {
 	of := k.kinds.config.Infrastructure.SetOf
-	return of != nil && k.Mode == v1alpha1.ModeManaged && of(v1alpha1.ObjectReference{APIVersion: k.GVK.GroupVersion().String(), Kind: k.GVK.Kind, Namespace: namespace})
+	return of != nil && k.Mode == v1alpha1.ModeManaged &&
+		of(v1alpha1.ObjectReference{APIVersion: k.GVK.GroupVersion().String(), Kind: k.GVK.Kind, Namespace: namespace})
 }
 
 // refuseAddressOfSet refuses a new object with the address of the instances of a ResourceSet.
@@ -173,7 +180,8 @@ func (k *served) refuseAddressOfSet(u *unstructured.Unstructured) field.ErrorLis
 	if k.kinds.config.Infrastructure.SetAt == nil || k.Mode != v1alpha1.ModeManaged {
 		return nil
 	}
-	ref := v1alpha1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
+	ref := v1alpha1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(),
+		Name: u.GetName()}
 	set := k.kinds.config.Infrastructure.SetAt(ref)
 	if set == "" {
 		return nil
@@ -216,7 +224,8 @@ func (s strategy) validateStateFinalizer(n, o *unstructured.Unstructured) field.
 		return nil
 	}
 	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "finalizers"),
-		fmt.Sprintf("%s is for managed resources: a %s has no infrastructure to destroy", v1alpha1.FinalizerState, s.kind.GVK.Kind))}
+		fmt.Sprintf("%s is for managed resources: a %s has no infrastructure to destroy", v1alpha1.FinalizerState,
+			s.kind.GVK.Kind))}
 }
 
 // validateObject validates the parts that all kinds share. It rejects unknown fields: those of an apply reach it, while
@@ -239,17 +248,19 @@ func (s strategy) validateObject(u *unstructured.Unstructured) field.ErrorList {
 	return append(errs, apivalidation.ValidateObjectMetaAccessor(m, true, apivalidation.NameIsDNSSubdomain, path)...)
 }
 
-// keepFinalizer restores the finalizer if a request removes all finalizers without naming this one: `kubectl replace` sends a
-// manifest without finalizers, or a client applies an object without the one that it alone applied before. Of an object
-// without applied finalizers, a patch that removes it is refused.
+// keepFinalizer restores the finalizer if a request removes all finalizers without naming this one: `kubectl replace`
+// sends a manifest without finalizers, or a client applies an object without the one that it alone applied before. Of
+// an object without applied finalizers, a patch that removes it is refused.
 func keepFinalizer(ctx context.Context, n, o *unstructured.Unstructured) {
 	info, ok := request.RequestInfoFrom(ctx)
-	if !ok || byServer(ctx) || n.GetFinalizers() != nil || !slices.Contains(o.GetFinalizers(), v1alpha1.FinalizerState) {
+	if !ok || byServer(ctx) || n.GetFinalizers() != nil || !slices.Contains(o.GetFinalizers(),
+		v1alpha1.FinalizerState) {
 		return
 	}
 	// managedFields does not list the server's own finalizer; see Kinds.UpdateStored.
 	applied := slices.ContainsFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-		return e.Operation == metav1.ManagedFieldsOperationApply && strings.Contains(e.FieldsV1.String(), "f:finalizers")
+		return e.Operation == metav1.ManagedFieldsOperationApply && strings.Contains(e.FieldsV1.String(),
+			"f:finalizers")
 	})
 	if info.Verb == "update" || applied {
 		n.SetFinalizers([]string{v1alpha1.FinalizerState})
@@ -264,7 +275,8 @@ func byServer(ctx context.Context) bool {
 
 // validateFinalizers lets only the server remove the finalizer of an object with infrastructure.
 func validateFinalizers(ctx context.Context, n, o *unstructured.Unstructured) field.ErrorList {
-	if !slices.Contains(o.GetFinalizers(), v1alpha1.FinalizerState) || slices.Contains(n.GetFinalizers(), v1alpha1.FinalizerState) {
+	if !slices.Contains(o.GetFinalizers(), v1alpha1.FinalizerState) ||
+		slices.Contains(n.GetFinalizers(), v1alpha1.FinalizerState) {
 		return nil
 	}
 	if byServer(ctx) {
@@ -346,7 +358,8 @@ func (s statusStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Obj
 	n, o := obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured)
 	path := field.NewPath("status")
 	if !byServer(ctx) && ctx.Value(ownStatus{}) == nil && changed(n, o, "status") {
-		return field.ErrorList{field.Forbidden(path, "only the server writes the status. To read the infrastructure again: kubectl hykube plan --refresh=All")}
+		return field.ErrorList{field.Forbidden(path,
+			"only the server writes the status. To read the infrastructure again: kubectl hykube plan --refresh=All")}
 	}
 	errs := apivalidation.ValidateObjectMetaAccessorUpdate(n, o, field.NewPath("metadata"))
 	raw, ok := n.Object["status"]

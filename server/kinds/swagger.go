@@ -104,7 +104,8 @@ func swaggerHash(fixed string, groups []*group) string {
 }
 
 // packed returns the compressed document. fixed returns the document of the fixed kinds in a content type.
-func (s *swagger) packed(etag, contentType string, groups []*group, fixed func(accept string) ([]byte, error)) ([]byte, error) {
+func (s *swagger) packed(etag, contentType string, groups []*group,
+	fixed func(accept string) ([]byte, error)) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.etag != etag {
@@ -175,7 +176,8 @@ func swaggerBinary(base []byte, groups []*group) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := bytes.Join([][]byte{[]byte(`{"swagger":"2.0","info":{"title":"","version":""},"paths":{},"definitions":`), models, []byte(`}`)}, nil)
+	text := bytes.Join([][]byte{[]byte(`{"swagger":"2.0","info":{"title":"","version":""},"paths":{},"definitions":`),
+		models, []byte(`}`)}, nil)
 	ours, err := openapi_v2.ParseDocument(text)
 	if err != nil {
 		return nil, err
@@ -223,7 +225,8 @@ func (s *served) writeSwaggerModel(j *jsonWriter) {
 
 func writeSwaggerShared(j *jsonWriter, there func(name string) bool) {
 	free := func(description string) map[string]any {
-		return map[string]any{"type": "object", "description": description, "x-kubernetes-preserve-unknown-fields": true}
+		return map[string]any{"type": "object", "description": description,
+			"x-kubernetes-preserve-unknown-fields": true}
 	}
 	j.value(swaggerSpec, free("Arguments of the type, under the provider's own names. A string with an expression, such as ${sim_network.main.id}, may be the value of any of them. /openapi/v3 describes each argument."))
 	j.value(swaggerLifecycle, free("Terraform's meta-arguments. /openapi/v3 describes each field."))

@@ -22,13 +22,13 @@ type table struct {
 	mode v1alpha1.Mode
 	// kind is the name of the kind.
 	kind string
-	// instances reports whether ResourceSets have instances of the kind in a namespace, or in any one if that is empty. Nil
-	// reports none.
+	// instances reports whether ResourceSets have instances of the kind in a namespace, or in any one if that is empty.
+	// Nil reports none.
 	instances func(namespace string) bool
 }
 
-// warningInstances tells a user of kubectl get how to list the instances of a kind, which a list of the kind omits. An empty
-// namespace means all.
+// warningInstances tells a user of kubectl get how to list the instances of a kind, which a list of the kind omits. An
+// empty namespace means all.
 func warningInstances(namespace, kind string) string {
 	where := "-A"
 	if namespace != "" {
@@ -43,7 +43,8 @@ func (t table) identified() bool {
 }
 
 func (t table) ConvertToTable(ctx context.Context, obj, options runtime.Object) (*metav1.Table, error) {
-	if info, ok := request.RequestInfoFrom(ctx); ok && info.Verb == "list" && t.instances != nil && t.instances(info.Namespace) {
+	if info, ok := request.RequestInfoFrom(ctx); ok && info.Verb == "list" && t.instances != nil &&
+		t.instances(info.Namespace) {
 		warning.AddWarning(ctx, "", warningInstances(info.Namespace, t.kind))
 	}
 	out := &metav1.Table{}
@@ -51,27 +52,29 @@ func (t table) ConvertToTable(ctx context.Context, obj, options runtime.Object) 
 		out.ColumnDefinitions = t.columns()
 	}
 	if l, err := meta.ListAccessor(obj); err == nil {
-		out.ResourceVersion, out.Continue, out.RemainingItemCount = l.GetResourceVersion(), l.GetContinue(), l.GetRemainingItemCount()
+		out.ResourceVersion, out.Continue, out.RemainingItemCount = l.GetResourceVersion(), l.GetContinue(),
+			l.GetRemainingItemCount()
 	} else if m, err := meta.CommonAccessor(obj); err == nil {
 		out.ResourceVersion = m.GetResourceVersion()
 	}
-	rows, err := metatable.MetaToTableRow(obj, func(obj runtime.Object, _ metav1.Object, name, age string) ([]any, error) {
-		u, ok := obj.(*unstructured.Unstructured)
-		if !ok {
-			return nil, fmt.Errorf("print %T: not an object of a provider's kind", obj)
-		}
-		status, _ := u.Object["status"].(map[string]any)
-		ready := readiness(u, t.mode)
-		row := []any{name, text(ready["status"]), text(ready["reason"])}
-		if t.identified() {
-			row = append(row, identity(status))
-		}
-		row = append(row, age, text(ready["message"]))
-		for i, cell := range row {
-			row[i] = diff.Clean(cell.(string), true) // kubectl prints most control characters as they are
-		}
-		return row, nil
-	})
+	rows, err := metatable.MetaToTableRow(obj,
+		func(obj runtime.Object, _ metav1.Object, name, age string) ([]any, error) {
+			u, ok := obj.(*unstructured.Unstructured)
+			if !ok {
+				return nil, fmt.Errorf("print %T: not an object of a provider's kind", obj)
+			}
+			status, _ := u.Object["status"].(map[string]any)
+			ready := readiness(u, t.mode)
+			row := []any{name, text(ready["status"]), text(ready["reason"])}
+			if t.identified() {
+				row = append(row, identity(status))
+			}
+			row = append(row, age, text(ready["message"]))
+			for i, cell := range row {
+				row[i] = diff.Clean(cell.(string), true) // kubectl prints most control characters as they are
+			}
+			return row, nil
+		})
 	out.Rows = rows
 	return out, err
 }
@@ -83,7 +86,8 @@ func readiness(u *unstructured.Unstructured, mode v1alpha1.Mode) map[string]any 
 	ready := condition.Find(u, v1alpha1.ConditionReady)
 	observed, _, _ := unstructured.NestedInt64(status, "observedGeneration")
 	if observed != u.GetGeneration() && v1alpha1.OutdatedByEdit(text(ready["reason"]), ready["status"] == "True") {
-		return map[string]any{"status": "False", "reason": v1alpha1.ReasonAwaitingPlan, "message": messageChanged(mode, status)}
+		return map[string]any{"status": "False", "reason": v1alpha1.ReasonAwaitingPlan,
+			"message": messageChanged(mode, status)}
 	}
 	return ready
 }
@@ -101,11 +105,14 @@ func (t table) columns() []metav1.TableColumnDefinition {
 		{Name: "Reason", Type: "string", Description: "Reason of the condition Ready."},
 	}
 	if t.identified() {
-		columns = append(columns, metav1.TableColumnDefinition{Name: "ID", Type: "string", Description: "ID of the resource at the provider."})
+		columns = append(columns, metav1.TableColumnDefinition{Name: "ID", Type: "string",
+			Description: "ID of the resource at the provider."})
 	}
 	return append(columns,
-		metav1.TableColumnDefinition{Name: "Age", Type: "date", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]},
-		metav1.TableColumnDefinition{Name: "Message", Type: "string", Priority: 1, Description: "Message of the condition Ready."},
+		metav1.TableColumnDefinition{Name: "Age", Type: "date",
+			Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]},
+		metav1.TableColumnDefinition{Name: "Message", Type: "string", Priority: 1,
+			Description: "Message of the condition Ready."},
 	)
 }
 

@@ -19,7 +19,8 @@ const (
 
 // taint returns the change that marks an object's infrastructure for replacement by the next plan, or removes the mark.
 func (k *Kinds) taint(tainted bool) recordChange {
-	return func(ctx context.Context, s *served, obj *unstructured.Unstructured) (func(*unstructured.Unstructured), error) {
+	return func(ctx context.Context, s *served,
+		obj *unstructured.Unstructured) (func(*unstructured.Unstructured), error) {
 		applied, err := k.config.Infrastructure.Taint(ctx, obj, s.Kind, tainted)
 		if err != nil {
 			return nil, err

@@ -30,16 +30,18 @@ type Template struct {
 	Namespace, APIVersion, Kind, Name string
 	Repeats                           lang.Repetition
 	Spec, Lifecycle                   map[string]any
-	// Named has the objects that the set names outside of the template, each with the field that names it: the ConfigMap
-	// with its keys, and the objects whose records its instances take over. The author of the set needs the right to read
-	// them, as for references in the template.
+	// Named has the objects that the set names outside of the template, each with the field that names it: the
+	// ConfigMap with its keys, and the objects whose records its instances take over. The author of the set needs the
+	// right to read them, as for references in the template.
 	Named map[lang.Address]string
 }
 
-// TemplateOf returns the template of a set. A part that cannot be decoded is empty; the validation of the set reports it.
+// TemplateOf returns the template of a set. A part that cannot be decoded is empty; the validation of the set reports
+// it.
 func TemplateOf(s *v1alpha1.ResourceSet) Template {
 	t := Template{
-		Namespace: s.Namespace, APIVersion: s.Spec.Template.APIVersion, Kind: s.Spec.Template.Kind, Name: resourceset.NameOf(s), Repeats: lang.RepeatForEach,
+		Namespace: s.Namespace, APIVersion: s.Spec.Template.APIVersion, Kind: s.Spec.Template.Kind,
+		Name: resourceset.NameOf(s), Repeats: lang.RepeatForEach,
 	}
 	if s.Spec.Count != nil {
 		t.Repeats = lang.RepeatCount
@@ -61,7 +63,8 @@ func TemplateOf(s *v1alpha1.ResourceSet) Template {
 // Object returns the template as an object of its kind.
 func (t Template) Object() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": t.APIVersion, "kind": t.Kind, "metadata": map[string]any{"name": t.Name, "namespace": t.Namespace},
+		"apiVersion": t.APIVersion, "kind": t.Kind,
+		"metadata":             map[string]any{"name": t.Name, "namespace": t.Namespace},
 		v1alpha1.FieldInstance: map[string]any{fieldRepeats: string(t.Repeats)},
 	}}
 	if t.Spec != nil {
@@ -119,7 +122,9 @@ func (k *Kinds) ValidateTemplate(ctx context.Context, t Template, old *Template)
 	for _, name := range []string{fieldImport, fieldMoved} {
 		if _, ok := t.Lifecycle[name]; ok {
 			instead := map[string]string{fieldImport: "spec.imports", fieldMoved: "spec.moved"}[name]
-			errs = append(errs, field.Forbidden(field.NewPath("lifecycle", name), fmt.Sprintf("it is for one instance: write %s of the ResourceSet, with the key of the instance", instead)))
+			errs = append(errs, field.Forbidden(field.NewPath("lifecycle", name),
+				fmt.Sprintf("it is for one instance: write %s of the ResourceSet, with the key of the instance",
+					instead)))
 		}
 	}
 	var before *unstructured.Unstructured
@@ -171,9 +176,9 @@ func (k *Kinds) TemplateWarnings(ctx context.Context, t Template) (out []string)
 	return out
 }
 
-// AuthorizeDelete returns a Forbidden error if the author of a ResourceSet may not delete the instances of a template. The
-// server does not know the plural of a kind that it does not serve. Then the author needs the right to all kinds of the
-// provider.
+// AuthorizeDelete returns a Forbidden error if the author of a ResourceSet may not delete the instances of a template.
+// The server does not know the plural of a kind that it does not serve. Then the author needs the right to all kinds of
+// the provider.
 func (k *Kinds) AuthorizeDelete(ctx context.Context, t Template) error {
 	if _, err := k.templateKind(t); err == nil {
 		return k.AuthorizeTemplate(ctx, t, false, store.VerbDelete)
@@ -186,7 +191,8 @@ func (k *Kinds) AuthorizeDelete(ctx context.Context, t Template) error {
 		return nil
 	}
 	group := kschema.FromAPIVersionAndKind(t.APIVersion, t.Kind).Group
-	return authorizeSet(ctx, k.access.Asker(who), t, store.Right{Verb: store.VerbDelete, Namespace: t.Namespace, Group: group, Resource: "*"})
+	return authorizeSet(ctx, k.access.Asker(who), t,
+		store.Right{Verb: store.VerbDelete, Namespace: t.Namespace, Group: group, Resource: "*"})
 }
 
 // authorizeSet returns a Forbidden error if the author of a ResourceSet lacks a right.
@@ -203,8 +209,8 @@ func authorizeSet(ctx context.Context, asker *store.Asker, t Template, right sto
 }
 
 // AuthorizeTemplate returns a Forbidden error if the author of a ResourceSet lacks a right that the author of single
-// objects would need: the verbs on the template's kind, and the rights to read the objects to which the template refers.
-// changed is false if the template itself stays the same.
+// objects would need: the verbs on the template's kind, and the rights to read the objects to which the template
+// refers. changed is false if the template itself stays the same.
 func (k *Kinds) AuthorizeTemplate(ctx context.Context, t Template, changed bool, verbs ...string) error {
 	s, err := k.templateKind(t)
 	if err != nil {

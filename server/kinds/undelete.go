@@ -38,9 +38,12 @@ const (
 var undeletedReady = map[Undeleted]struct {
 	reason, message string
 }{
-	UndeletedUnplanned: {v1alpha1.ReasonUndeleted, "%s took the deletion back; make a Plan to see whether the resource needs changes"},
-	UndeletedApplied:   {v1alpha1.ReasonApplied, "%s took the deletion back; the infrastructure matches the spec, according to its recorded state"},
-	UndeletedUnknown:   {v1alpha1.ReasonCreateUnknown, "%s took the deletion back; a create started, and its outcome is unknown: check whether the resource exists, and then run kubectl hykube resolve"},
+	UndeletedUnplanned: {v1alpha1.ReasonUndeleted,
+		"%s took the deletion back; make a Plan to see whether the resource needs changes"},
+	UndeletedApplied: {v1alpha1.ReasonApplied,
+		"%s took the deletion back; the infrastructure matches the spec, according to its recorded state"},
+	UndeletedUnknown: {v1alpha1.ReasonCreateUnknown,
+		"%s took the deletion back; a create started, and its outcome is unknown: check whether the resource exists, and then run kubectl hykube resolve"},
 }
 
 // undeleted sets the condition of an object whose deletion is reverted, for its next generation.
@@ -64,16 +67,19 @@ func (k *Kinds) serveUndelete(s *served, serving *serving, info *request.Request
 			k.fail(w, r, err)
 			return
 		}
-		obj, err := k.undelete(request.WithNamespace(r.Context(), info.Namespace), s, serving, info, len(options.DryRun) > 0)
+		obj, err := k.undelete(request.WithNamespace(r.Context(), info.Namespace), s, serving, info,
+			len(options.DryRun) > 0)
 		if err != nil {
 			k.fail(w, r, err)
 			return
 		}
-		responsewriters.WriteObjectNegotiated(negotiated{kind: s}, negotiation.DefaultEndpointRestrictions, s.GVK.GroupVersion(), w, r, http.StatusOK, obj, false)
+		responsewriters.WriteObjectNegotiated(negotiated{kind: s}, negotiation.DefaultEndpointRestrictions,
+			s.GVK.GroupVersion(), w, r, http.StatusOK, obj, false)
 	}
 }
 
-func (k *Kinds) undelete(ctx context.Context, s *served, serving *serving, info *request.RequestInfo, dry bool) (runtime.Object, error) {
+func (k *Kinds) undelete(ctx context.Context, s *served, serving *serving, info *request.RequestInfo,
+	dry bool) (runtime.Object, error) {
 	found, err := serving.object.Get(ctx, info.Name, &metav1.GetOptions{})
 	if err != nil {
 		return nil, err
@@ -84,7 +90,8 @@ func (k *Kinds) undelete(ctx context.Context, s *served, serving *serving, info 
 	}
 	// An object cannot stay in a namespace that is being deleted.
 	if admit, ok := k.config.Admission.(admission.MutationInterface); ok && admit.Handles(admission.Create) {
-		a := admission.NewAttributesRecord(obj, nil, s.GVK, info.Namespace, info.Name, s.GVR, undeleteSubresource, admission.Create, &metav1.CreateOptions{}, dry, userOf(ctx))
+		a := admission.NewAttributesRecord(obj, nil, s.GVK, info.Namespace, info.Name, s.GVR, undeleteSubresource,
+			admission.Create, &metav1.CreateOptions{}, dry, userOf(ctx))
 		if err := admit.Admit(ctx, a, serving.objectScope); err != nil {
 			return nil, err
 		}
@@ -95,7 +102,8 @@ func (k *Kinds) undelete(ctx context.Context, s *served, serving *serving, info 
 // Undelete reverts the deletion of an object on behalf of the user of ctx. The caller must have checked the user's
 // right.
 func (k *Kinds) Undelete(ctx context.Context, kind Kind, obj *unstructured.Unstructured) error {
-	s, serving, done, err := k.acquire(&request.RequestInfo{APIGroup: kind.GVR.Group, APIVersion: kind.GVR.Version, Resource: kind.GVR.Resource,
+	s, serving, done, err := k.acquire(&request.RequestInfo{APIGroup: kind.GVR.Group, APIVersion: kind.GVR.Version,
+		Resource:  kind.GVR.Resource,
 		Namespace: obj.GetNamespace(), Name: obj.GetName(), Verb: "create", Subresource: undeleteSubresource})
 	if err != nil {
 		return err
@@ -111,7 +119,8 @@ func userOf(ctx context.Context) user.Info {
 }
 
 // revertDeletion reverts the deletion of an object whose user and namespace were checked.
-func (k *Kinds) revertDeletion(ctx context.Context, s *served, serving *serving, obj *unstructured.Unstructured, dry bool) (runtime.Object, error) {
+func (k *Kinds) revertDeletion(ctx context.Context, s *served, serving *serving, obj *unstructured.Unstructured,
+	dry bool) (runtime.Object, error) {
 	name := nameOf(ctx)
 	var out runtime.Object
 	store := serving.object.Store

@@ -112,7 +112,8 @@ func (s *served) refuseUnknownTypes(ctx context.Context, u, old *unstructured.Un
 	var errs field.ErrorList
 	for _, t := range s.unknownTypes(ctx, u) {
 		if t.certain && !slices.ContainsFunc(before(), func(b unknownType) bool { return b.typ == t.typ }) {
-			errs = append(errs, &field.Error{Type: field.ErrorTypeInvalid, Field: t.Attribute, BadValue: field.OmitValueType{}, Detail: t.Detail})
+			errs = append(errs, &field.Error{Type: field.ErrorTypeInvalid, Field: t.Attribute,
+				BadValue: field.OmitValueType{}, Detail: t.Detail})
 		}
 	}
 	return errs
@@ -168,9 +169,11 @@ func (s *served) warnProviderConfig(ctx context.Context, u *unstructured.Unstruc
 	case exists && provider == s.Provider:
 		return ""
 	case exists:
-		return fmt.Sprintf("lifecycle.providerConfig: %q configures the provider %q, not %q", named, provider, s.Provider)
+		return fmt.Sprintf("lifecycle.providerConfig: %q configures the provider %q, not %q", named, provider,
+			s.Provider)
 	}
-	text := fmt.Sprintf("lifecycle.providerConfig: there is no ProviderConfig %q in the namespace %q yet", named, namespace)
+	text := fmt.Sprintf("lifecycle.providerConfig: there is no ProviderConfig %q in the namespace %q yet", named,
+		namespace)
 	var names []string
 	for name, of := range providers {
 		if of == s.Provider {
@@ -192,7 +195,8 @@ func (s *served) warnNoProviderConfig(ctx context.Context, namespace string) str
 	}
 	name, err := s.defaultConfig(ctx, namespace)
 	if err != nil {
-		s.kinds.log.Warn("find the ProviderConfig of an object", "namespace", namespace, "provider", s.Provider, "error", err)
+		s.kinds.log.Warn("find the ProviderConfig of an object", "namespace", namespace, "provider", s.Provider,
+			"error", err)
 		return ""
 	}
 	if name != "" {
@@ -208,6 +212,7 @@ func (s *served) mayListConfigs(ctx context.Context, namespace string) bool {
 	if !ok {
 		return false
 	}
-	may, err := s.kinds.access.May(ctx, rights.IdentityOf(who), store.Right{Verb: "list", Namespace: namespace, Group: v1alpha1.GroupName, Resource: "providerconfigs"})
+	may, err := s.kinds.access.May(ctx, rights.IdentityOf(who),
+		store.Right{Verb: "list", Namespace: namespace, Group: v1alpha1.GroupName, Resource: "providerconfigs"})
 	return err == nil && may
 }

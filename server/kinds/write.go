@@ -103,7 +103,8 @@ type requestDecoder struct {
 	gv       runtime.GroupVersioner
 }
 
-func (d requestDecoder) Decode(data []byte, defaults *kschema.GroupVersionKind, into runtime.Object) (runtime.Object, *kschema.GroupVersionKind, error) {
+func (d requestDecoder) Decode(data []byte, defaults *kschema.GroupVersionKind,
+	into runtime.Object) (runtime.Object, *kschema.GroupVersionKind, error) {
 	u, ok := into.(*unstructured.Unstructured)
 	if !ok {
 		return metainternalversionscheme.Codecs.DecoderToVersion(d.delegate, d.gv).Decode(data, defaults, into)

@@ -29,7 +29,8 @@ func (k *Kinds) noteWritten(obj runtime.Object) {
 	if !ok {
 		return
 	}
-	if applied, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); u.GetGeneration() > applied {
+	if applied, _, _ := unstructured.NestedInt64(u.Object, "status",
+		"observedGeneration"); u.GetGeneration() > applied {
 		k.sendWritten(u, u.GetGeneration())
 	}
 }

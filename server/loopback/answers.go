@@ -38,7 +38,8 @@ type Answers struct {
 
 // SaveObjects stores a chunk of the objects of a speculative plan. After the last chunk, it returns the number of
 // uploaded objects.
-func (a *Answers) SaveObjects(ctx context.Context, plan types.UID, chunk int32, docs []ledger.Document, last bool) (uploaded int, err error) {
+func (a *Answers) SaveObjects(ctx context.Context, plan types.UID, chunk int32, docs []ledger.Document,
+	last bool) (uploaded int, err error) {
 	if err := a.Ledger.SaveDocuments(ctx, plan, chunk, docs); err != nil || !last {
 		return 0, err
 	}
@@ -56,7 +57,8 @@ func (a *Answers) SaveObjects(ctx context.Context, plan types.UID, chunk int32, 
 func (a *Answers) Taint(ctx context.Context, obj metav1.Object, k kinds.Kind, tainted bool) (applied bool, err error) {
 	verb := map[bool]string{true: "taint", false: "untaint"}[tainted]
 	refuse := func(format string, args ...any) (bool, error) {
-		return false, apierrors.NewConflict(k.GVR.GroupResource(), obj.GetName(), fmt.Errorf("%s: %s", verb, fmt.Sprintf(format, args...)))
+		return false, apierrors.NewConflict(k.GVR.GroupResource(), obj.GetName(),
+			fmt.Errorf("%s: %s", verb, fmt.Sprintf(format, args...)))
 	}
 	rec, err := a.record(ctx, obj, k)
 	switch {
@@ -66,7 +68,8 @@ func (a *Answers) Taint(ctx context.Context, obj metav1.Object, k kinds.Kind, ta
 		return refuse("a change of it is running, or its outcome is unknown; see the object's conditions, and try again when the change has ended")
 	case !rec.Exists():
 		err := apierrors.NewNotFound(k.GVR.GroupResource(), obj.GetName())
-		err.ErrStatus.Message = fmt.Sprintf("%s %q has no infrastructure, so there is nothing to %s; a plan creates it", k.GVK.Kind, obj.GetName(), map[bool]string{true: "replace", false: "keep"}[tainted])
+		err.ErrStatus.Message = fmt.Sprintf("%s %q has no infrastructure, so there is nothing to %s; a plan creates it",
+			k.GVK.Kind, obj.GetName(), map[bool]string{true: "replace", false: "keep"}[tainted])
 		return false, err
 	case rec.Tainted == tainted:
 		return isApplied(obj, rec, obj.GetGeneration()), nil
@@ -90,7 +93,8 @@ func isApplied(obj metav1.Object, rec *ledger.Instance, generation int64) bool {
 
 func (a *Answers) record(ctx context.Context, obj metav1.Object, k kinds.Kind) (*ledger.Instance, error) {
 	return a.Ledger.Instance(ctx, v1alpha1.ObjectReference{
-		APIVersion: k.GVK.GroupVersion().String(), Kind: k.GVK.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
+		APIVersion: k.GVK.GroupVersion().String(), Kind: k.GVK.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName(),
+		UID: obj.GetUID(),
 	})
 }
 
@@ -98,12 +102,14 @@ func (a *Answers) record(ctx context.Context, obj metav1.Object, k kinds.Kind) (
 const defaultChanges = 500
 
 // Changes returns a page of a plan's changes. The ledger stores them masked.
-func (a *Answers) Changes(ctx context.Context, p *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error) {
+func (a *Answers) Changes(ctx context.Context, p *v1alpha1.Plan, limit int,
+	cont string) (*v1alpha1.PlanChangeList, error) {
 	from := int64(0)
 	if cont != "" {
 		var err error
 		if from, err = strconv.ParseInt(cont, 10, 32); err != nil || from < 0 {
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("the continue token %q is not that of an earlier page", cont))
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("the continue token %q is not that of an earlier page",
+				cont))
 		}
 	}
 	if limit <= 0 {

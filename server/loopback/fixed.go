@@ -74,8 +74,8 @@ func (p *Plans) Get(ctx context.Context, namespace, name string, uid types.UID) 
 	return plan, nil
 }
 
-// Cancelled implements store.Plans. It reads the cache, because each step of an apply calls it first, and a large plan is
-// slow to read and decode.
+// Cancelled implements store.Plans. It reads the cache, because each step of an apply calls it first, and a large plan
+// is slow to read and decode.
 func (p *Plans) Cancelled(ctx context.Context, namespace, name string, uid types.UID) (bool, error) {
 	plan, err := p.Stored.Cached(ctx, namespace, name)
 	if apierrors.IsNotFound(err) || err == nil && plan.UID != uid {
@@ -88,7 +88,8 @@ func (p *Plans) Cancelled(ctx context.Context, namespace, name string, uid types
 }
 
 // UpdateStatus implements store.Plans.
-func (p *Plans) UpdateStatus(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.PlanStatus)) error {
+func (p *Plans) UpdateStatus(ctx context.Context, namespace, name string, uid types.UID,
+	change func(*v1alpha1.PlanStatus)) error {
 	err := p.Stored.UpdateStatus(ctx, namespace, name, func(plan *v1alpha1.Plan) error {
 		if plan.UID != uid {
 			return store.ErrGone
@@ -103,7 +104,8 @@ func (p *Plans) UpdateStatus(ctx context.Context, namespace, name string, uid ty
 }
 
 // Approve implements store.Plans.
-func (p *Plans) Approve(ctx context.Context, namespace, name string, uid types.UID, approval v1alpha1.PlanApproval) error {
+func (p *Plans) Approve(ctx context.Context, namespace, name string, uid types.UID,
+	approval v1alpha1.PlanApproval) error {
 	return asGone(Update(ctx, p.Client, "plans", namespace, name, "approval", func(plan *v1alpha1.Plan) error {
 		if plan.UID != uid {
 			return store.ErrGone
@@ -126,17 +128,20 @@ func asGone(err error) error {
 func Update[T any, P interface {
 	*T
 	runtime.Object
-}](ctx context.Context, client rest.Interface, resource, namespace, name, subresource string, change func(P) error) error {
+}](ctx context.Context, client rest.Interface, resource, namespace, name, subresource string,
+	change func(P) error) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		obj := P(new(T))
-		if err := client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(resource).Name(name).Do(ctx).Into(obj); err != nil {
+		if err := client.Get().NamespaceIfScoped(namespace,
+			namespace != "").Resource(resource).Name(name).Do(ctx).Into(obj); err != nil {
 			return err
 		}
 		before := obj.DeepCopyObject()
 		if err := change(obj); err != nil || equality.Semantic.DeepEqual(before, runtime.Object(obj)) {
 			return err
 		}
-		return client.Put().NamespaceIfScoped(namespace, namespace != "").Resource(resource).Name(name).SubResource(subresource).Body(obj).Do(ctx).Error()
+		return client.Put().NamespaceIfScoped(namespace,
+			namespace != "").Resource(resource).Name(name).SubResource(subresource).Body(obj).Do(ctx).Error()
 	})
 }
 
@@ -197,7 +202,8 @@ func (c *Configs) Leaving(ctx context.Context, cfg *v1alpha1.ProviderConfig) (st
 		if !ref.Stored() {
 			continue
 		}
-		if ok, err := stays(resourceOfCore(ref.Type+"s"), cmp.Or(ref.Namespace, cfg.Namespace), ref.Name); err != nil || !ok {
+		if ok, err := stays(resourceOfCore(ref.Type+"s"), cmp.Or(ref.Namespace, cfg.Namespace), ref.Name); err != nil ||
+			!ok {
 			return fmt.Sprintf("%s, which the ProviderConfig %q reads", ref.Address, cfg.Name), err
 		}
 	}

@@ -62,12 +62,14 @@ func (o *Objects) Instance(ctx context.Context, ref v1alpha1.ObjectReference) (*
 }
 
 // instance returns an instance, and its status as the ledger has it. It returns store.ErrGone if there is none.
-func (o *Objects) instance(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, ledger.Status, error) {
+func (o *Objects) instance(ctx context.Context,
+	ref v1alpha1.ObjectReference) (*unstructured.Unstructured, ledger.Status, error) {
 	found, err := o.find(ctx, ref)
 	if err != nil {
 		return nil, ledger.Status{}, err
 	}
-	status, err := o.Ledger.Status(ctx, ledger.StatusKey{Namespace: ref.Namespace, Set: found.Instance.SetUID, UID: found.UID})
+	status, err := o.Ledger.Status(ctx,
+		ledger.StatusKey{Namespace: ref.Namespace, Set: found.Instance.SetUID, UID: found.UID})
 	if err != nil {
 		return nil, ledger.Status{}, err
 	}
@@ -105,20 +107,24 @@ func setStatus(u *unstructured.Unstructured, stored json.RawMessage) error {
 		condition.Edit(u, func(c *[]metav1.Condition) {
 			condition.Set(c, 0, v1alpha1.ConditionReady, false, v1alpha1.ReasonDeleting, v1alpha1.MessageDeleting)
 		})
-	case !deleting && condition.Find(u, v1alpha1.ConditionReady)["reason"] == v1alpha1.ReasonDeleting: // by a plan before undelete
+	case !deleting && condition.Find(u,
+		v1alpha1.ConditionReady)["reason"] == v1alpha1.ReasonDeleting: // by a plan before undelete
 		condition.Edit(u, func(c *[]metav1.Condition) {
-			condition.Set(c, 0, v1alpha1.ConditionReady, false, v1alpha1.ReasonUndeleted, "the deletion of the set was taken back; make a Plan to see whether the resource needs changes")
+			condition.Set(c, 0, v1alpha1.ConditionReady, false, v1alpha1.ReasonUndeleted,
+				"the deletion of the set was taken back; make a Plan to see whether the resource needs changes")
 		})
 	case stored == nil:
 		condition.Edit(u, func(c *[]metav1.Condition) {
-			condition.Set(c, 0, v1alpha1.ConditionReady, false, v1alpha1.ReasonAwaitingPlan, "recorded; make a Plan to apply it")
+			condition.Set(c, 0, v1alpha1.ConditionReady, false, v1alpha1.ReasonAwaitingPlan,
+				"recorded; make a Plan to apply it")
 		})
 	}
 	return nil
 }
 
 // instancesOf returns instances of a set with their statuses.
-func (o *Objects) instancesOf(ctx context.Context, s index.SetInstances, instances []index.Node) iter.Seq2[*unstructured.Unstructured, error] {
+func (o *Objects) instancesOf(ctx context.Context, s index.SetInstances,
+	instances []index.Node) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		for _, n := range instances {
 			u, err := o.withStatus(ctx, s.Namespace, index.Found{Object: n.Object, Record: n.Record, In: s.Set})
@@ -158,7 +164,8 @@ func (o *Objects) Located(ctx context.Context, l index.Located) (*unstructured.U
 }
 
 // Instances returns a page of the instances of a set, those that leave it last.
-func (o *Objects) Instances(ctx context.Context, set *v1alpha1.ResourceSet, limit int, cont string) (*v1alpha1.ResourceSetInstanceList, error) {
+func (o *Objects) Instances(ctx context.Context, set *v1alpha1.ResourceSet, limit int,
+	cont string) (*v1alpha1.ResourceSetInstanceList, error) {
 	list := &v1alpha1.ResourceSetInstanceList{Items: []runtime.RawExtension{}}
 	sets, err := o.Index.Sets(ctx, set.Namespace, set.Name)
 	if err != nil || len(sets) == 0 {
@@ -189,8 +196,9 @@ const (
 	afterLeaving  = "leaving/"
 )
 
-// pageOf returns a page of the instances of a set, those that leave it last, and the token of the next page; "" for the last
-// page. A token has a name and no position. So the set may change between two pages, and no other instance is left out.
+// pageOf returns a page of the instances of a set, those that leave it last, and the token of the next page; "" for the
+// last page. A token has a name and no position. So the set may change between two pages, and no other instance is left
+// out.
 func pageOf(s index.SetInstances, limit int, token string) (page []index.Node, next string, err error) {
 	instances, leaving := s.Instances, s.Leaving
 	if name, ok := strings.CutPrefix(token, afterInstance); ok {
@@ -198,7 +206,8 @@ func pageOf(s index.SetInstances, limit int, token string) (page []index.Node, n
 	} else if name, ok := strings.CutPrefix(token, afterLeaving); ok {
 		instances, leaving = nil, namedAfter(leaving, name)
 	} else if token != "" {
-		return nil, "", apierrors.NewBadRequest(fmt.Sprintf("the continue token %q is not that of an earlier page", token))
+		return nil, "", apierrors.NewBadRequest(fmt.Sprintf("the continue token %q is not that of an earlier page",
+			token))
 	}
 	page = slices.Concat(instances, leaving)
 	if len(page) <= limit {
@@ -213,7 +222,8 @@ func pageOf(s index.SetInstances, limit int, token string) (page []index.Node, n
 
 // namedAfter returns the instances whose names come after a name. They are sorted by their names.
 func namedAfter(instances []index.Node, name string) []index.Node {
-	i, found := slices.BinarySearchFunc(instances, name, func(n index.Node, name string) int { return v1alpha1.CompareNames(n.Object.Name, name) })
+	i, found := slices.BinarySearchFunc(instances, name,
+		func(n index.Node, name string) int { return v1alpha1.CompareNames(n.Object.Name, name) })
 	if found {
 		i++
 	}
@@ -221,7 +231,8 @@ func namedAfter(instances []index.Node, name string) []index.Node {
 }
 
 // updateInstanceStatus is UpdateStatus for an instance.
-func (o *Objects) updateInstanceStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
+func (o *Objects) updateInstanceStatus(ctx context.Context, ref v1alpha1.ObjectReference,
+	change func(*unstructured.Unstructured) map[string]any) error {
 	for attempt := 1; ; attempt++ {
 		u, stored, err := o.instance(ctx, ref)
 		if err != nil {
@@ -242,16 +253,18 @@ func (o *Objects) updateInstanceStatus(ctx context.Context, ref v1alpha1.ObjectR
 	}
 }
 
-// NewInstanceStatus implements store.Objects. It does not make the object again: only the revision of the status shows whether
-// another writer changed it, so the caller's write fails then.
-func (o *Objects) NewInstanceStatus(ctx context.Context, known *unstructured.Unstructured, change func(*unstructured.Unstructured) map[string]any) (*store.InstanceStatus, error) {
+// NewInstanceStatus implements store.Objects. It does not make the object again: only the revision of the status shows
+// whether another writer changed it, so the caller's write fails then.
+func (o *Objects) NewInstanceStatus(ctx context.Context, known *unstructured.Unstructured,
+	change func(*unstructured.Unstructured) map[string]any) (*store.InstanceStatus, error) {
 	revision, ok := resourceset.StatusRevision(known)
 	if !ok {
 		return nil, nil
 	}
 	ref := refOf(known)
 	found, err := o.find(ctx, ref)
-	if err != nil || found.Generation != known.GetGeneration() || found.Has(index.Deleting) != (known.GetDeletionTimestamp() != nil) {
+	if err != nil || found.Generation != known.GetGeneration() ||
+		found.Has(index.Deleting) != (known.GetDeletionTimestamp() != nil) {
 		return nil, store.IgnoreGone(err)
 	}
 	now := change(known)
@@ -304,8 +317,8 @@ func (o *Objects) addInstanceFinalizer(ctx context.Context, read *unstructured.U
 	})
 }
 
-// removeInstanceFinalizer is RemoveFinalizer for an instance: with the last record of a set, it removes the finalizer of
-// the set. Of an instance that left its set, it also removes the applied import and the status. ref has the set.
+// removeInstanceFinalizer is RemoveFinalizer for an instance: with the last record of a set, it removes the finalizer
+// of the set. Of an instance that left its set, it also removes the applied import and the status. ref has the set.
 func (o *Objects) removeInstanceFinalizer(ctx context.Context, ref v1alpha1.ObjectReference) error {
 	found, ok, err := o.Index.Find(ctx, ref)
 	if err != nil {
@@ -326,8 +339,8 @@ func (o *Objects) removeInstanceFinalizer(ctx context.Context, ref v1alpha1.Obje
 	return o.RemoveSetFinalizer(ctx, ref.Namespace, ref.Set, ref.SetUID)
 }
 
-// removeSpentImport removes the entry in spec.imports of an instance that left its set and was destroyed, if a plan applied it as the
-// status says. A later instance with the key could not import the infrastructure again.
+// removeSpentImport removes the entry in spec.imports of an instance that left its set and was destroyed, if a plan
+// applied it as the status says. A later instance with the key could not import the infrastructure again.
 func (o *Objects) removeSpentImport(ctx context.Context, ref v1alpha1.ObjectReference, of ledger.StatusKey) error {
 	template, key, _ := v1alpha1.ParseInstanceName(ref.Name)
 	at := ref
@@ -356,8 +369,8 @@ func (o *Objects) removeSpentImport(ctx context.Context, ref v1alpha1.ObjectRefe
 	}))
 }
 
-// RemoveSetFinalizer removes the finalizer of a set without records of instances. It does nothing if there are records, or if the
-// set does not exist.
+// RemoveSetFinalizer removes the finalizer of a set without records of instances. It does nothing if there are records,
+// or if the set does not exist.
 func (o *Objects) RemoveSetFinalizer(ctx context.Context, namespace, name string, uid types.UID) error {
 	n, err := o.Index.Records(ctx, namespace, uid)
 	if err != nil || n > 0 {
@@ -384,7 +397,8 @@ func (o *Objects) RemoveModuleFinalizer(ctx context.Context, namespace, name str
 }
 
 // UpdateModuleStatus is UpdateSetStatus for a Module.
-func (o *Objects) UpdateModuleStatus(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.ModuleStatus)) error {
+func (o *Objects) UpdateModuleStatus(ctx context.Context, namespace, name string, uid types.UID,
+	change func(*v1alpha1.ModuleStatus)) error {
 	err := Update(ctx, o.Client, index.StoredModules, namespace, name, "status", func(m *v1alpha1.Module) error {
 		if m.UID != uid {
 			return store.ErrGone
@@ -396,7 +410,8 @@ func (o *Objects) UpdateModuleStatus(ctx context.Context, namespace, name string
 }
 
 // writeModule is writeSet for a Module.
-func (o *Objects) writeModule(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.Module) error) error {
+func (o *Objects) writeModule(ctx context.Context, namespace, name string, uid types.UID,
+	change func(*v1alpha1.Module) error) error {
 	err := Update(ctx, o.Client, index.StoredModules, namespace, name, "", func(m *v1alpha1.Module) error {
 		if m.UID != uid {
 			return store.ErrGone
@@ -413,7 +428,8 @@ func (o *Objects) writeModule(ctx context.Context, namespace, name string, uid t
 }
 
 // UpdateSetStatus changes the status of a set. It does nothing if there is none with the UID.
-func (o *Objects) UpdateSetStatus(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.ResourceSetStatus)) error {
+func (o *Objects) UpdateSetStatus(ctx context.Context, namespace, name string, uid types.UID,
+	change func(*v1alpha1.ResourceSetStatus)) error {
 	err := Update(ctx, o.Client, index.StoredSets, namespace, name, "status", func(s *v1alpha1.ResourceSet) error {
 		if s.UID != uid {
 			return store.ErrGone
@@ -425,7 +441,8 @@ func (o *Objects) UpdateSetStatus(ctx context.Context, namespace, name string, u
 }
 
 // writeSet changes a set. It returns store.ErrGone if there is none with the UID.
-func (o *Objects) writeSet(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.ResourceSet) error) error {
+func (o *Objects) writeSet(ctx context.Context, namespace, name string, uid types.UID,
+	change func(*v1alpha1.ResourceSet) error) error {
 	err := Update(ctx, o.Client, index.StoredSets, namespace, name, "", func(s *v1alpha1.ResourceSet) error {
 		if s.UID != uid {
 			return store.ErrGone
@@ -442,5 +459,6 @@ func (o *Objects) writeSet(ctx context.Context, namespace, name string, uid type
 }
 
 func refOf(u *unstructured.Unstructured) v1alpha1.ObjectReference {
-	return v1alpha1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID()}
+	return v1alpha1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(),
+		Name: u.GetName(), UID: u.GetUID()}
 }

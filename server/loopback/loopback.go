@@ -100,7 +100,8 @@ func (o *Objects) Plural(ref v1alpha1.ObjectReference) (string, error) {
 }
 
 // UpdateStatus implements store.Objects.
-func (o *Objects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, known *unstructured.Unstructured, change func(*unstructured.Unstructured) map[string]any) error {
+func (o *Objects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, known *unstructured.Unstructured,
+	change func(*unstructured.Unstructured) map[string]any) error {
 	var before, now map[string]any
 	noting := func(obj *unstructured.Unstructured) map[string]any {
 		before, _ = obj.Object["status"].(map[string]any)
@@ -122,7 +123,8 @@ func (o *Objects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference
 }
 
 // UpdateInstanceStatus is UpdateStatus for an instance of a ResourceSet.
-func (o *Objects) UpdateInstanceStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
+func (o *Objects) UpdateInstanceStatus(ctx context.Context, ref v1alpha1.ObjectReference,
+	change func(*unstructured.Unstructured) map[string]any) error {
 	return o.UpdateStatus(ctx, ref, nil, change)
 }
 
@@ -132,13 +134,16 @@ func (o *Objects) recordEvent(ref v1alpha1.ObjectReference, before, now map[stri
 		return
 	}
 	if e, ok := events.OfResource(condition.Of(before), condition.Of(now)); ok {
-		o.Events.Record(corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}, e)
+		o.Events.Record(corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace,
+			Name: ref.Name, UID: ref.UID}, e)
 	}
 }
 
 // writeStored changes the status or the finalizers of an object. It returns the object as it is now; nil if it wrote
 // nothing. known is the object as the caller knows it, or nil.
-func (o *Objects) writeStored(ctx context.Context, ref v1alpha1.ObjectReference, what string, known *unstructured.Unstructured, change func(*unstructured.Unstructured) error) (*unstructured.Unstructured, error) {
+func (o *Objects) writeStored(ctx context.Context, ref v1alpha1.ObjectReference, what string,
+	known *unstructured.Unstructured,
+	change func(*unstructured.Unstructured) error) (*unstructured.Unstructured, error) {
 	kind, err := o.kind(ref)
 	if err != nil {
 		return nil, err
@@ -169,7 +174,8 @@ func failedWrite(what string, ref v1alpha1.ObjectReference, err error) error {
 }
 
 // AddFinalizer implements store.Objects. The object must still have the generation that was read.
-func (o *Objects) AddFinalizer(ctx context.Context, read *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (o *Objects) AddFinalizer(ctx context.Context,
+	read *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if v1alpha1.IsVirtualName(read.GetName()) {
 		return read, o.addInstanceFinalizer(ctx, read)
 	}
@@ -200,16 +206,17 @@ func (o *Objects) RemoveFinalizer(ctx context.Context, ref v1alpha1.ObjectRefere
 	if err != nil {
 		return err
 	}
-	err = o.Kinds.UpdateObject(ctx, kind, ref.Namespace, ref.Name, ofUID(ref.UID, func(obj *unstructured.Unstructured) error {
-		if !slices.Contains(obj.GetFinalizers(), v1alpha1.FinalizerState) {
-			return direct.ErrUnchanged
-		}
-		rest := slices.DeleteFunc(obj.GetFinalizers(), func(f string) bool { return f == v1alpha1.FinalizerState })
-		if len(rest) == 0 {
-			rest = nil // no field instead of an empty list
-		}
-		obj.SetFinalizers(rest)
-		return nil
-	}))
+	err = o.Kinds.UpdateObject(ctx, kind, ref.Namespace, ref.Name,
+		ofUID(ref.UID, func(obj *unstructured.Unstructured) error {
+			if !slices.Contains(obj.GetFinalizers(), v1alpha1.FinalizerState) {
+				return direct.ErrUnchanged
+			}
+			rest := slices.DeleteFunc(obj.GetFinalizers(), func(f string) bool { return f == v1alpha1.FinalizerState })
+			if len(rest) == 0 {
+				rest = nil // no field instead of an empty list
+			}
+			obj.SetFinalizers(rest)
+			return nil
+		}))
 	return store.IgnoreGone(failedWrite("finalizers", ref, err))
 }

@@ -19,7 +19,8 @@ type Notifications struct {
 }
 
 // Notification implements notifying.Objects.
-func (k *Notifications) Notification(ctx context.Context, namespace, name string, uid types.UID) (*v1alpha1.Notification, error) {
+func (k *Notifications) Notification(ctx context.Context, namespace, name string,
+	uid types.UID) (*v1alpha1.Notification, error) {
 	n := &v1alpha1.Notification{}
 	err := asGone(k.Client.Get().Namespace(namespace).Resource("notifications").Name(name).Do(ctx).Into(n))
 	if err == nil && n.UID != uid {
@@ -29,14 +30,16 @@ func (k *Notifications) Notification(ctx context.Context, namespace, name string
 }
 
 // UpdateNotification implements notifying.Objects.
-func (k *Notifications) UpdateNotification(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.NotificationStatus)) error {
-	return asGone(Update(ctx, k.Client, "notifications", namespace, name, "status", func(n *v1alpha1.Notification) error {
-		if n.UID != uid {
-			return store.ErrGone
-		}
-		change(&n.Status)
-		return nil
-	}))
+func (k *Notifications) UpdateNotification(ctx context.Context, namespace, name string, uid types.UID,
+	change func(*v1alpha1.NotificationStatus)) error {
+	return asGone(Update(ctx, k.Client, "notifications", namespace, name, "status",
+		func(n *v1alpha1.Notification) error {
+			if n.UID != uid {
+				return store.ErrGone
+			}
+			change(&n.Status)
+			return nil
+		}))
 }
 
 // Plan implements notifying.Objects.

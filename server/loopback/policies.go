@@ -53,11 +53,13 @@ func (p *Policies) Earlier(ctx context.Context, namespace string, limit int) ([]
 	for token := ""; ; {
 		page := &v1alpha1.PlanRecordList{}
 		opts := &metav1.ListOptions{Limit: recordPage, Continue: token}
-		if err := p.Client.Get().Namespace(namespace).Resource("planrecords").VersionedParams(opts, metav1.ParameterCodec).Do(ctx).Into(page); err != nil {
+		if err := p.Client.Get().Namespace(namespace).Resource("planrecords").VersionedParams(opts,
+			metav1.ParameterCodec).Do(ctx).Into(page); err != nil {
 			return nil, fmt.Errorf("list plan records in namespace %q: %w", namespace, err)
 		}
 		records = append(records, page.Items...)
-		slices.SortStableFunc(records, func(a, b v1alpha1.PlanRecord) int { return decidedAt(&b).Compare(decidedAt(&a)) })
+		slices.SortStableFunc(records,
+			func(a, b v1alpha1.PlanRecord) int { return decidedAt(&b).Compare(decidedAt(&a)) })
 		records = records[:min(len(records), limit)]
 		if token = page.Continue; token == "" {
 			return records, nil

@@ -25,7 +25,8 @@ import (
 // send the same request again.
 func (a *Answers) Resolve(ctx context.Context, obj metav1.Object, k kinds.Kind) error {
 	refuse := func(format string, args ...any) error {
-		return apierrors.NewConflict(k.GVR.GroupResource(), obj.GetName(), fmt.Errorf("resolve: %s", fmt.Sprintf(format, args...)))
+		return apierrors.NewConflict(k.GVR.GroupResource(), obj.GetName(),
+			fmt.Errorf("resolve: %s", fmt.Sprintf(format, args...)))
 	}
 	rec, err := a.record(ctx, obj, k)
 	if err != nil {
@@ -68,8 +69,8 @@ func (a *Answers) Resolve(ctx context.Context, obj metav1.Object, k kinds.Kind) 
 	return err
 }
 
-// leavesWithNamespace reports whether an object is an instance in a namespace that is marked for deletion. Such a namespace
-// marks other objects themselves.
+// leavesWithNamespace reports whether an object is an instance in a namespace that is marked for deletion. Such a
+// namespace marks other objects themselves.
 func (a *Answers) leavesWithNamespace(ctx context.Context, obj metav1.Object) (bool, error) {
 	if !v1alpha1.IsVirtualName(obj.GetName()) {
 		return false, nil
@@ -90,21 +91,23 @@ func (a *Answers) dropCreate(ctx context.Context, rec *ledger.Instance) error {
 	return a.Ledger.Forget(ctx, rec)
 }
 
-// Forget removes the record of an object that does not exist, as after a restore of an older store of the objects. The caller has
-// checked that no object has the UID.
+// Forget removes the record of an object that does not exist, as after a restore of an older store of the objects. The
+// caller has checked that no object has the UID.
 func (a *Answers) Forget(ctx context.Context, ref v1alpha1.ObjectReference, k kinds.Kind, dry bool) error {
 	rec, err := a.Ledger.Instance(ctx, ref)
 	if err != nil {
 		return err
 	}
-	if of := rec.Object; rec.Revision() == 0 || of.APIVersion != ref.APIVersion || of.Kind != ref.Kind || of.Name != ref.Name || of.Set != "" {
+	if of := rec.Object; rec.Revision() == 0 || of.APIVersion != ref.APIVersion || of.Kind != ref.Kind ||
+		of.Name != ref.Name || of.Set != "" {
 		return apierrors.NewNotFound(k.GVR.GroupResource(), ref.Name)
 	}
 	lost, err := a.lostCreate(ctx, rec)
 	if err != nil {
 		return err
 	}
-	running := apierrors.NewConflict(k.GVR.GroupResource(), ref.Name, errors.New("resolve: a plan is changing it; try again when the plan has ended"))
+	running := apierrors.NewConflict(k.GVR.GroupResource(), ref.Name,
+		errors.New("resolve: a plan is changing it; try again when the plan has ended"))
 	if rec.Intent != nil && !lost {
 		return running
 	}

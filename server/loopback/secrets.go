@@ -44,9 +44,9 @@ func (c *Configs) SecretData(ctx context.Context, namespace, name string) (map[s
 	return secret.Data, nil
 }
 
-// secret returns the current version of a Secret, or nil if there is none. It reads it with a request, which the audit log
-// records. A plan may read a Secret for each of its resources. If the log already has a read of this version for the plan,
-// secret reads the storage instead.
+// secret returns the current version of a Secret, or nil if there is none. It reads it with a request, which the audit
+// log records. A plan may read a Secret for each of its resources. If the log already has a read of this version for
+// the plan, secret reads the storage instead.
 func (c *Configs) secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 	cause := audit.From(ctx)
 	if cause.PlanUID == "" || c.Stored == nil {
@@ -99,7 +99,8 @@ func (c *Configs) requestSecret(ctx context.Context, namespace, name string) (*c
 // failedRequest returns the error of a request, as a *store.FailedError if the server could not answer it.
 func failedRequest(err error) error {
 	answer, ok := errors.AsType[*apierrors.StatusError](err)
-	if ok && answer.ErrStatus.Code < http.StatusInternalServerError && answer.ErrStatus.Code != http.StatusTooManyRequests {
+	if ok && answer.ErrStatus.Code < http.StatusInternalServerError &&
+		answer.ErrStatus.Code != http.StatusTooManyRequests {
 		return err
 	}
 	return store.Failed(err)
@@ -115,8 +116,8 @@ type secretRead struct {
 // maxRecordedReads is the maximum number of reads that recordedReads knows.
 const maxRecordedReads = 10_000
 
-// recordedReads knows, for reads that the audit log has, the versions of the Secrets. It may forget them: the log then has
-// another record.
+// recordedReads knows, for reads that the audit log has, the versions of the Secrets. It may forget them: the log then
+// has another record.
 type recordedReads struct {
 	mu       sync.Mutex
 	versions map[secretRead]string

@@ -42,7 +42,8 @@ func (k *Stacks) Get(ctx context.Context, namespace, name string, uid types.UID)
 }
 
 // UpdateStatus changes the status of a stack. It does nothing if there is none with the UID.
-func (k *Stacks) UpdateStatus(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.StackStatus)) error {
+func (k *Stacks) UpdateStatus(ctx context.Context, namespace, name string, uid types.UID,
+	change func(*v1alpha1.StackStatus)) error {
 	err := Update(ctx, k.Client, "stacks", namespace, name, "status", func(s *v1alpha1.Stack) error {
 		if s.UID != uid {
 			return store.ErrGone
@@ -53,8 +54,8 @@ func (k *Stacks) UpdateStatus(ctx context.Context, namespace, name string, uid t
 	return store.IgnoreGone(asGone(err))
 }
 
-// Outputs evaluates the outputs of a stack with the rights of its author, and writes them to the objects that the spec names.
-// It returns a *query.OutputError if the reason is one that a user can change.
+// Outputs evaluates the outputs of a stack with the rights of its author, and writes them to the objects that the spec
+// names. It returns a *query.OutputError if the reason is one that a user can change.
 func (k *Stacks) Outputs(ctx context.Context, s *v1alpha1.Stack) ([]v1alpha1.StackOutput, error) {
 	if s.Status.Author == nil {
 		return nil, &query.OutputError{Problem: "the stack has no author; write its spec again."}
@@ -108,7 +109,8 @@ func (k *Stacks) Written(ctx context.Context, s *v1alpha1.Stack) (string, error)
 		return err
 	}
 	if to.ConfigMap != "" {
-		if err := note(k.Core.CoreV1().ConfigMaps(s.Namespace).Get(ctx, to.ConfigMap, metav1.GetOptions{})); err != nil {
+		if err := note(k.Core.CoreV1().ConfigMaps(s.Namespace).Get(ctx, to.ConfigMap,
+			metav1.GetOptions{})); err != nil {
 			return "", err
 		}
 	}
@@ -123,18 +125,23 @@ func (k *Stacks) Written(ctx context.Context, s *v1alpha1.Stack) (string, error)
 // mayWrite checks the rights of the author at the time of the write.
 func (k *Stacks) mayWrite(ctx context.Context, s *v1alpha1.Stack, to *v1alpha1.StackOutputTargets) error {
 	asker := store.Asker{Access: k.Access, Who: *s.Status.Author}
-	missing, err := asker.Missing(ctx, append(store.WriteOf(s.Namespace, "configmaps", to.ConfigMap), store.WriteOf(s.Namespace, "secrets", to.Secret)...))
+	missing, err := asker.Missing(ctx,
+		append(store.WriteOf(s.Namespace, "configmaps", to.ConfigMap),
+			store.WriteOf(s.Namespace, "secrets", to.Secret)...))
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	return &query.OutputError{Problem: fmt.Sprintf("the user %q, who wrote the stack, has no right to %s.", asker.Who.Username, store.ListRights(missing))}
+	return &query.OutputError{Problem: fmt.Sprintf("the user %q, who wrote the stack, has no right to %s.",
+		asker.Who.Username, store.ListRights(missing))}
 }
 
-func (k *Stacks) writeConfigMap(ctx context.Context, s *v1alpha1.Stack, data map[string]string, writers map[string][]v1alpha1.Contributor) error {
+func (k *Stacks) writeConfigMap(ctx context.Context, s *v1alpha1.Stack, data map[string]string,
+	writers map[string][]v1alpha1.Contributor) error {
 	client, name := k.Core.CoreV1().ConfigMaps(s.Namespace), s.Spec.WriteOutputsTo.ConfigMap
 	old, err := client.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		_, err = client.Create(ctx, &corev1.ConfigMap{ObjectMeta: madeBy(s, name, writtenFor(s, "", nil, data, writers)), Data: data}, metav1.CreateOptions{})
+		_, err = client.Create(ctx, &corev1.ConfigMap{ObjectMeta: madeBy(s, name,
+			writtenFor(s, "", nil, data, writers)), Data: data}, metav1.CreateOptions{})
 		return refusedWrite("ConfigMap", name, err)
 	}
 	if err != nil {
@@ -151,11 +158,13 @@ func (k *Stacks) writeConfigMap(ctx context.Context, s *v1alpha1.Stack, data map
 	return refusedWrite("ConfigMap", name, err)
 }
 
-func (k *Stacks) writeSecret(ctx context.Context, s *v1alpha1.Stack, data map[string][]byte, writers map[string][]v1alpha1.Contributor) error {
+func (k *Stacks) writeSecret(ctx context.Context, s *v1alpha1.Stack, data map[string][]byte,
+	writers map[string][]v1alpha1.Contributor) error {
 	client, name := k.Core.CoreV1().Secrets(s.Namespace), s.Spec.WriteOutputsTo.Secret
 	old, err := client.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		_, err = client.Create(ctx, &corev1.Secret{ObjectMeta: madeBy(s, name, writtenFor(s, "", nil, asText(data), writers)), Data: data}, metav1.CreateOptions{})
+		_, err = client.Create(ctx, &corev1.Secret{ObjectMeta: madeBy(s, name,
+			writtenFor(s, "", nil, asText(data), writers)), Data: data}, metav1.CreateOptions{})
 		return refusedWrite("Secret", name, err)
 	}
 	if err != nil {
@@ -174,8 +183,10 @@ func (k *Stacks) writeSecret(ctx context.Context, s *v1alpha1.Stack, data map[st
 
 // madeBy returns the metadata of an object that a stack makes. written is the annotation with the writers.
 func madeBy(s *v1alpha1.Stack, name, written string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Namespace: s.Namespace, Annotations: map[string]string{v1alpha1.AnnotationWriters: written},
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s, v1alpha1.SchemeGroupVersion.WithKind("Stack"))}}
+	return metav1.ObjectMeta{Name: name, Namespace: s.Namespace,
+		Annotations: map[string]string{v1alpha1.AnnotationWriters: written},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s,
+			v1alpha1.SchemeGroupVersion.WithKind("Stack"))}}
 }
 
 // asText returns the data of a Secret as that of a ConfigMap.
@@ -187,10 +198,11 @@ func asText(data map[string][]byte) map[string]string {
 	return out
 }
 
-// writtenFor returns the annotation of an object that the server writes with the rights of a stack's author. was is the annotation
-// before the write, and before and after are the keys. Each key that changes has the author, and the writers of what its output
-// reads. Other keys keep their writers.
-func writtenFor(s *v1alpha1.Stack, was string, before, after map[string]string, writers map[string][]v1alpha1.Contributor) string {
+// writtenFor returns the annotation of an object that the server writes with the rights of a stack's author. was is the
+// annotation before the write, and before and after are the keys. Each key that changes has the author, and the writers
+// of what its output reads. Other keys keep their writers.
+func writtenFor(s *v1alpha1.Stack, was string, before, after map[string]string,
+	writers map[string][]v1alpha1.Contributor) string {
 	author := contributor.CreateKeys(contributor.Write{By: *s.Status.Author, At: time.Now()})
 	list, err := contributor.DecodeKeys(was)
 	if err != nil {
@@ -204,10 +216,11 @@ func writtenFor(s *v1alpha1.Stack, was string, before, after map[string]string, 
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		value, has := after[key]
 		if old, had := before[key]; !had || !has || old != value {
-			list = contributor.WriteTogether(list, contributor.Merge(writers[key], author), []string{key}, func(key string) bool {
-				_, ok := after[key]
-				return ok
-			})
+			list = contributor.WriteTogether(list, contributor.Merge(writers[key], author), []string{key},
+				func(key string) bool {
+					_, ok := after[key]
+					return ok
+				})
 		}
 	}
 	return contributor.EncodeKeys(list)
@@ -215,13 +228,15 @@ func writtenFor(s *v1alpha1.Stack, was string, before, after map[string]string, 
 
 // takeOver makes a stack the controller of an object that an earlier stack of the same name made. It does not write the
 // object. owned is true if the stack was the controller before. takeOver returns an error for any other object.
-func (k *Stacks) takeOver(ctx context.Context, s *v1alpha1.Stack, obj metav1.Object, kind string) (owned bool, err error) {
+func (k *Stacks) takeOver(ctx context.Context, s *v1alpha1.Stack, obj metav1.Object,
+	kind string) (owned bool, err error) {
 	if metav1.IsControlledBy(obj, s) {
 		return true, nil
 	}
 	refs := obj.GetOwnerReferences()
 	at := slices.IndexFunc(refs, func(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller })
-	if at < 0 || refs[at].APIVersion != v1alpha1.SchemeGroupVersion.String() || refs[at].Kind != "Stack" || refs[at].Name != s.Name {
+	if at < 0 || refs[at].APIVersion != v1alpha1.SchemeGroupVersion.String() || refs[at].Kind != "Stack" ||
+		refs[at].Name != s.Name {
 		return false, &query.OutputError{Problem: fmt.Sprintf(
 			"the %s %q, to which spec.writeOutputsTo refers, exists and was not made by this stack: name another object, or delete that one.", kind, obj.GetName())}
 	}

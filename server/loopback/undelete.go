@@ -21,7 +21,8 @@ import (
 // A destroy step reads the record, then the object, and then writes its intent to the record. That write fails if the
 // record has changed. So Undelete writes the record after clear. A step that saw the mark has then either written its
 // intent, in which case Undelete restores the mark, or it fails.
-func (a *Answers) Undelete(ctx context.Context, obj metav1.Object, k kinds.Kind, clear func(kinds.Undeleted) error, mark func() error) error {
+func (a *Answers) Undelete(ctx context.Context, obj metav1.Object, k kinds.Kind, clear func(kinds.Undeleted) error,
+	mark func() error) error {
 	refuse := func(format string, args ...any) error {
 		return apierrors.NewConflict(k.GVR.GroupResource(), obj.GetName(), fmt.Errorf(format, args...))
 	}
@@ -85,13 +86,16 @@ func (a *Answers) lostCreate(ctx context.Context, rec *ledger.Instance) (bool, e
 // destroys returns an approved plan that will still destroy, forget or move an object's infrastructure, or nil.
 func (a *Answers) destroys(ctx context.Context, obj metav1.Object) (*v1alpha1.Plan, error) {
 	return a.planTaking(ctx, obj.GetNamespace(), func(c *ledger.Change) bool {
-		return c.Object.UID == obj.GetUID() && removes(c) || c.Preconditions.From != nil && c.Preconditions.From.UID == obj.GetUID()
+		return c.Object.UID == obj.GetUID() && removes(c) ||
+			c.Preconditions.From != nil && c.Preconditions.From.UID == obj.GetUID()
 	})
 }
 
-// DestroysInstances returns an approved plan that will still destroy or forget instances of a ResourceSet or a Module, or nil.
+// DestroysInstances returns an approved plan that will still destroy or forget instances of a ResourceSet or a Module,
+// or nil.
 func (a *Answers) DestroysInstances(ctx context.Context, owner metav1.Object) (*v1alpha1.Plan, error) {
-	return a.planTaking(ctx, owner.GetNamespace(), func(c *ledger.Change) bool { return c.Object.SetUID == owner.GetUID() && removes(c) })
+	return a.planTaking(ctx, owner.GetNamespace(),
+		func(c *ledger.Change) bool { return c.Object.SetUID == owner.GetUID() && removes(c) })
 }
 
 // removes reports whether a change destroys or forgets its resource.
@@ -100,7 +104,8 @@ func removes(c *ledger.Change) bool {
 }
 
 // planTaking returns an approved plan of a namespace with an open change that takes infrastructure away, or nil.
-func (a *Answers) planTaking(ctx context.Context, namespace string, takes func(*ledger.Change) bool) (*v1alpha1.Plan, error) {
+func (a *Answers) planTaking(ctx context.Context, namespace string,
+	takes func(*ledger.Change) bool) (*v1alpha1.Plan, error) {
 	if a.Client == nil {
 		return nil, nil
 	}
@@ -110,7 +115,8 @@ func (a *Answers) planTaking(ctx context.Context, namespace string, takes func(*
 	}
 	for i := range list.Items {
 		p := &list.Items[i]
-		if approval := p.Status.Approval; approval == nil || approval.Decision != v1alpha1.DecisionApproved || p.Ended() {
+		if approval := p.Status.Approval; approval == nil || approval.Decision != v1alpha1.DecisionApproved ||
+			p.Ended() {
 			continue
 		}
 		for c, err := range a.Ledger.Changes(ctx, p.UID, 0) {

@@ -56,7 +56,8 @@ func (a *Answers) InUse(ctx context.Context, obj metav1.Object) (n int, example 
 	return t.n, t.example, err
 }
 
-// ofProvider calls add for each object of a Provider's kinds, for each ResourceSet of them, and for each Module with one of them.
+// ofProvider calls add for each object of a Provider's kinds, for each ResourceSet of them, and for each Module with
+// one of them.
 func (a *Answers) ofProvider(ctx context.Context, provider string, add func(kind, namespace, name string)) error {
 	group := v1alpha1.ProviderGroup(provider)
 	for o, err := range a.Stored.List(ctx, group, "") {
@@ -76,7 +77,8 @@ func (a *Answers) ofProvider(ctx context.Context, provider string, add func(kind
 	return a.inModules(ctx, group, add)
 }
 
-// inModules calls add for each Module with resources in an API group. A Module whose resources are not known may have some.
+// inModules calls add for each Module with resources in an API group. A Module whose resources are not known may have
+// some.
 func (a *Answers) inModules(ctx context.Context, group string, add func(kind, namespace, name string)) error {
 	recorded := map[types.UID]bool{} // the owners of infrastructure
 	for rec, err := range a.Ledger.Instances(ctx, "") {
@@ -108,8 +110,8 @@ func (a *Answers) inModules(ctx context.Context, group string, add func(kind, na
 }
 
 // Named reports whether any object names the given one: an object of a Provider's kinds, a resource of the same
-// provider in a ProviderConfig's namespace, or a reference to a Secret or ConfigMap. Each Module of the namespace counts, because
-// it may have resources of any provider.
+// provider in a ProviderConfig's namespace, or a reference to a Secret or ConfigMap. Each Module of the namespace
+// counts, because it may have resources of any provider.
 func (a *Answers) Named(ctx context.Context, obj metav1.Object) (bool, error) {
 	group, namespace := "", obj.GetNamespace()
 	switch o := obj.(type) {
@@ -161,7 +163,8 @@ func (a *Answers) isRead(ctx context.Context, what lang.Address) (bool, error) {
 }
 
 // countRecords counts the managed resources of a namespace for which pick returns true.
-func (a *Answers) countRecords(ctx context.Context, t *tally, namespace string, pick func(*ledger.Instance) bool) error {
+func (a *Answers) countRecords(ctx context.Context, t *tally, namespace string,
+	pick func(*ledger.Instance) bool) error {
 	for rec, err := range a.Ledger.Instances(ctx, namespace) {
 		if err != nil {
 			return err
@@ -181,7 +184,8 @@ func (a *Answers) countRecords(ctx context.Context, t *tally, namespace string, 
 
 // halfReplaced reports whether a replacement is between its destroy and its create, which needs the same objects as an
 // existing resource.
-func (a *Answers) halfReplaced(ctx context.Context, rec *ledger.Instance, pick func(*ledger.Instance) bool) (bool, error) {
+func (a *Answers) halfReplaced(ctx context.Context, rec *ledger.Instance,
+	pick func(*ledger.Instance) bool) (bool, error) {
 	if rec.LastOutcome == nil || !rec.LastOutcome.Destroy || rec.Exists() {
 		return false, nil
 	}
@@ -221,7 +225,8 @@ func (a *Answers) read(ctx context.Context, t *tally, what lang.Address) error {
 	for namespace, names := range through {
 		err := a.countRecords(ctx, t, namespace, func(rec *ledger.Instance) bool {
 			return slices.ContainsFunc(names, func(name string) bool { return hasInfrastructure(rec, name) }) ||
-				namespace == what.Namespace && (direct[rec.Object.UID] || direct[rec.Object.SetUID]) && hasInfrastructure(rec, "")
+				namespace == what.Namespace && (direct[rec.Object.UID] || direct[rec.Object.SetUID]) &&
+					hasInfrastructure(rec, "")
 		})
 		if err != nil {
 			return err
@@ -245,10 +250,12 @@ func (a *Answers) configs(ctx context.Context) ([]v1alpha1.ProviderConfig, error
 // reads reports whether a ProviderConfig reads a Secret or ConfigMap.
 func reads(cfg *v1alpha1.ProviderConfig, what lang.Address) bool {
 	if what.Type == lang.TypeSecret && what.Namespace == cfg.Namespace &&
-		slices.ContainsFunc(cfg.Spec.SecretRefs, func(ref v1alpha1.SecretArgument) bool { return ref.Name == what.Name }) {
+		slices.ContainsFunc(cfg.Spec.SecretRefs,
+			func(ref v1alpha1.SecretArgument) bool { return ref.Name == what.Name }) {
 		return true
 	}
-	return slices.ContainsFunc(catalog.References(cfg), func(ref lang.Reference) bool { return ref.Address == what.In(cfg.Namespace) })
+	return slices.ContainsFunc(catalog.References(cfg),
+		func(ref lang.Reference) bool { return ref.Address == what.In(cfg.Namespace) })
 }
 
 // readers returns the UIDs of the objects whose expressions read a Secret or ConfigMap of their namespace. ResourceSets
@@ -262,7 +269,8 @@ func (a *Answers) readers(ctx context.Context, what lang.Address) (map[types.UID
 		if err != nil {
 			return nil, err
 		}
-		if spec, err := json.Marshal([]any{u.Object["spec"], u.Object["lifecycle"]}); err != nil || !bytes.Contains(spec, []byte(what.Type+".")) {
+		if spec, err := json.Marshal([]any{u.Object["spec"], u.Object["lifecycle"]}); err != nil ||
+			!bytes.Contains(spec, []byte(what.Type+".")) {
 			continue // parsing expressions is the slowest part
 		}
 		if _, ok := a.Kinds.References(u)[what.In(what.Namespace)]; ok {
@@ -284,18 +292,20 @@ func (a *Answers) readers(ctx context.Context, what lang.Address) (map[types.UID
 			return nil, err
 		}
 		files := what.Type == lang.TypeConfigMap && m.Spec.Source.ConfigMap == what.Name
-		if files || slices.ContainsFunc(kinds.ModuleReferences(m), func(r lang.Reference) bool { return r.Address == what.In(what.Namespace) }) {
+		if files || slices.ContainsFunc(kinds.ModuleReferences(m),
+			func(r lang.Reference) bool { return r.Address == what.In(what.Namespace) }) {
 			out[m.UID] = true
 		}
 	}
 	return out, nil
 }
 
-// hasInfrastructure reports whether infrastructure exists, or may exist, that was created with a ProviderConfig; an empty name
-// means any.
+// hasInfrastructure reports whether infrastructure exists, or may exist, that was created with a ProviderConfig; an
+// empty name means any.
 func hasInfrastructure(rec *ledger.Instance, config string) bool {
 	if (rec.Exists() || rec.Intent != nil) && (config == "" || rec.ProviderConfig == config) {
 		return true
 	}
-	return slices.ContainsFunc(rec.Deposed, func(d ledger.Deposed) bool { return config == "" || d.ProviderConfig == config })
+	return slices.ContainsFunc(rec.Deposed,
+		func(d ledger.Deposed) bool { return config == "" || d.ProviderConfig == config })
 }

@@ -42,7 +42,8 @@ var named = []corev1.ResourceName{corev1.ResourceSecrets, corev1.ResourceConfigM
 
 // NewAdmission returns Kubernetes' quota admission for objects of all kinds. Any kind can be counted, as
 // count/PLURAL.GROUP, except events and the records of plans, which the server itself writes and removes.
-func NewAdmission(client kubernetes.Interface, factory informers.SharedInformerFactory, drained <-chan struct{}) (*resourcequota.QuotaAdmission, error) {
+func NewAdmission(client kubernetes.Interface, factory informers.SharedInformerFactory,
+	drained <-chan struct{}) (*resourcequota.QuotaAdmission, error) {
 	plugin, err := resourcequota.NewResourceQuota(&quotaconfig.Configuration{}, evaluators)
 	if err != nil {
 		return nil, err
@@ -55,7 +56,8 @@ func NewAdmission(client kubernetes.Interface, factory informers.SharedInformerF
 		known = append(known, generic.NewObjectCountEvaluator(corev1.Resource(string(name)), nil, name))
 	}
 	plugin.SetQuotaConfiguration(generic.NewConfiguration(known, map[schema.GroupResource]struct{}{
-		corev1.Resource("events"): {}, {Group: "events.k8s.io", Resource: "events"}: {}, v1alpha1.Resource("planrecords"): {},
+		corev1.Resource("events"): {}, {Group: "events.k8s.io", Resource: "events"}: {},
+		v1alpha1.Resource("planrecords"): {},
 	}))
 	if err := plugin.ValidateInitialization(); err != nil {
 		return nil, err
@@ -65,7 +67,8 @@ func NewAdmission(client kubernetes.Interface, factory informers.SharedInformerF
 
 // CountFunc returns the number of objects of a resource in a namespace. It returns false if it does not know the
 // resource; then the number in the status stays.
-type CountFunc func(ctx context.Context, resource schema.GroupResource, namespace string) (n int64, known bool, err error)
+type CountFunc func(ctx context.Context, resource schema.GroupResource,
+	namespace string) (n int64, known bool, err error)
 
 // Counter keeps status.used of all ResourceQuotas. The admission charges a create before it is stored, so a failed
 // create and a delete need a new count.
@@ -81,7 +84,8 @@ type Counter struct {
 }
 
 // NewCounter returns a Counter that counts a namespace after Changed.
-func NewCounter(client kubernetes.Interface, factory informers.SharedInformerFactory, log *slog.Logger) (*Counter, error) {
+func NewCounter(client kubernetes.Interface, factory informers.SharedInformerFactory,
+	log *slog.Logger) (*Counter, error) {
 	quotas := factory.Core().V1().ResourceQuotas()
 	c := &Counter{
 		client: client, lister: quotas.Lister(), synced: quotas.Informer().HasSynced, log: log,
@@ -91,7 +95,8 @@ func NewCounter(client kubernetes.Interface, factory informers.SharedInformerFac
 	_, err := quotas.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { c.Changed(obj.(*corev1.ResourceQuota).Namespace) },
 		UpdateFunc: func(old, obj any) {
-			if q := obj.(*corev1.ResourceQuota); !equality.Semantic.DeepEqual(old.(*corev1.ResourceQuota).Spec, q.Spec) {
+			if q := obj.(*corev1.ResourceQuota); !equality.Semantic.DeepEqual(old.(*corev1.ResourceQuota).Spec,
+				q.Spec) {
 				c.Changed(q.Namespace)
 			}
 		},
@@ -149,7 +154,8 @@ func (c *Counter) countAll(ctx context.Context, count CountFunc) {
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			c.log.Debug("cannot count the objects of a namespace; the server tries again", "namespace", namespace, "error", err)
+			c.log.Debug("cannot count the objects of a namespace; the server tries again", "namespace", namespace,
+				"error", err)
 			c.Changed(namespace)
 		}
 	}

@@ -35,7 +35,8 @@ func (answeredREST[T]) NamespaceScoped() bool     { return true }
 func (r answeredREST[T]) GetSingularName() string { return r.singular }
 
 // Create implements rest.Creater. It removes the managed fields, because nothing is stored.
-func (r answeredREST[T]) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
+func (r answeredREST[T]) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc,
+	opts *metav1.CreateOptions) (runtime.Object, error) {
 	o := obj.(T)
 	o.SetNamespace(genericapirequest.NamespaceValue(ctx))
 	o.SetManagedFields(nil)
@@ -47,7 +48,8 @@ func (r answeredREST[T]) Create(ctx context.Context, obj runtime.Object, validat
 
 // newEvaluations returns the storage for Evaluations.
 func newEvaluations(backend *Backend) rest.Storage {
-	answer := func(ctx context.Context, e *v1alpha1.Evaluation, validate rest.ValidateObjectFunc, _ *metav1.CreateOptions) error {
+	answer := func(ctx context.Context, e *v1alpha1.Evaluation, validate rest.ValidateObjectFunc,
+		_ *metav1.CreateOptions) error {
 		e.Status = v1alpha1.EvaluationStatus{}
 		if strings.TrimSpace(e.Spec.Expression) == "" {
 			return apierrors.NewInvalid(v1alpha1.Kind("Evaluation"), e.Name, field.ErrorList{
@@ -63,6 +65,7 @@ func newEvaluations(backend *Backend) rest.Storage {
 		return backend.Evaluate(ctx, who, e)
 	}
 	return answeredREST[*v1alpha1.Evaluation]{
-		rest.NewDefaultTableConvertor(v1alpha1.Resource("evaluations")), "evaluation", func() *v1alpha1.Evaluation { return new(v1alpha1.Evaluation) }, answer,
+		rest.NewDefaultTableConvertor(v1alpha1.Resource("evaluations")), "evaluation",
+		func() *v1alpha1.Evaluation { return new(v1alpha1.Evaluation) }, answer,
 	}
 }

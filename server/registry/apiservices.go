@@ -68,7 +68,8 @@ func NewAPIServices(hykube *genericapiserver.APIGroupInfo) (*genericapiserver.AP
 	scheme := runtime.NewScheme()
 	install.Install(scheme)
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
-	info := genericapiserver.NewDefaultAPIGroupInfo(apiregistration.GroupName, scheme, metav1.ParameterCodec, serializer.NewCodecFactory(scheme))
+	info := genericapiserver.NewDefaultAPIGroupInfo(apiregistration.GroupName, scheme, metav1.ParameterCodec,
+		serializer.NewCodecFactory(scheme))
 	info.VersionedResourcesStorageMap[apiregistrationv1.SchemeGroupVersion.Version] = map[string]rest.Storage{
 		"apiservices": &apiServiceREST{providers: providers, TableConvertor: new(apiservicestorage.REST)},
 	}
@@ -148,10 +149,12 @@ func apiService(p *v1alpha1.Provider) *apiregistration.APIService {
 			Labels:            map[string]string{"kube-aggregator.kubernetes.io/automanaged": "true"},
 		},
 		Spec: apiregistration.APIServiceSpec{
-			Group: group, Version: v1alpha1.ResourceVersion, GroupPriorityMinimum: groupPriority, VersionPriority: versionPriority,
+			Group: group, Version: v1alpha1.ResourceVersion, GroupPriorityMinimum: groupPriority,
+			VersionPriority: versionPriority,
 		},
 	}
-	available := apiregistration.APIServiceCondition{Type: apiregistration.Available, Status: apiregistration.ConditionFalse}
+	available := apiregistration.APIServiceCondition{Type: apiregistration.Available,
+		Status: apiregistration.ConditionFalse}
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionInstalled); c != nil {
 		available.Status = apiregistration.ConditionStatus(c.Status)
 		available.LastTransitionTime, available.Reason, available.Message = c.LastTransitionTime, c.Reason, c.Message

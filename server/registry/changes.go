@@ -25,7 +25,8 @@ var (
 )
 
 func newChanges(plans *genericregistry.Store, changes ChangesFunc) rest.Storage {
-	return &changesREST{paged{subresource{func() runtime.Object { return new(v1alpha1.PlanChangeList) }}, "changes of plan"}, plans, changes}
+	return &changesREST{paged{subresource{func() runtime.Object { return new(v1alpha1.PlanChangeList) }},
+		"changes of plan"}, plans, changes}
 }
 
 // Get returns a page of changes.

@@ -49,7 +49,8 @@ func NewCodecs() Codecs {
 	)
 	// The body of the subresource "scale" has this type, internally, too.
 	utilruntime.Must(autoscalingv1.AddToScheme(scheme))
-	scheme.AddKnownTypes(schema.GroupVersion{Group: autoscalingv1.GroupName, Version: runtime.APIVersionInternal}, &autoscalingv1.Scale{})
+	scheme.AddKnownTypes(schema.GroupVersion{Group: autoscalingv1.GroupName, Version: runtime.APIVersionInternal},
+		&autoscalingv1.Scale{})
 	scheme.AddKnownTypeWithName(internal.WithKind("Resource"), &v1alpha1.ResourceSummary{})
 	scheme.AddKnownTypeWithName(internal.WithKind("ResourceList"), &v1alpha1.ResourceSummaryList{})
 	scheme.AddTypeDefaultingFunc(&v1alpha1.Plan{}, func(obj any) { setPlanDefaults(obj.(*v1alpha1.Plan)) })
@@ -64,17 +65,22 @@ func NewCodecs() Codecs {
 			setStackDefaults(&obj.(*v1alpha1.StackList).Items[i])
 		}
 	})
-	scheme.AddTypeDefaultingFunc(&v1alpha1.Notification{}, func(obj any) { setNotificationDefaults(obj.(*v1alpha1.Notification)) })
+	scheme.AddTypeDefaultingFunc(&v1alpha1.Notification{},
+		func(obj any) { setNotificationDefaults(obj.(*v1alpha1.Notification)) })
 	scheme.AddTypeDefaultingFunc(&v1alpha1.NotificationList{}, func(obj any) {
 		for i := range obj.(*v1alpha1.NotificationList).Items {
 			setNotificationDefaults(&obj.(*v1alpha1.NotificationList).Items[i])
 		}
 	})
-	utilruntime.Must(scheme.AddFieldLabelConversionFunc(v1alpha1.SchemeGroupVersion.WithKind("PlanRecord"), fieldLabels(recordPlanField)))
+	utilruntime.Must(scheme.AddFieldLabelConversionFunc(v1alpha1.SchemeGroupVersion.WithKind("PlanRecord"),
+		fieldLabels(recordPlanField)))
 	utilruntime.Must(scheme.AddFieldLabelConversionFunc(v1alpha1.SchemeGroupVersion.WithKind("Resource"), fieldLabels(
-		v1alpha1.ResourceFieldKind, v1alpha1.ResourceFieldProvider, v1alpha1.ResourceFieldProviderConfig, v1alpha1.ResourceFieldReady, v1alpha1.ResourceFieldReason,
-		v1alpha1.ResourceFieldID, v1alpha1.ResourceFieldSearch, v1alpha1.ResourceFieldAttribute, v1alpha1.ResourceFieldRecord)))
-	return Codecs{Scheme: scheme, Factory: serializer.NewCodecFactory(scheme), Parameters: runtime.NewParameterCodec(scheme)}
+		v1alpha1.ResourceFieldKind, v1alpha1.ResourceFieldProvider, v1alpha1.ResourceFieldProviderConfig,
+		v1alpha1.ResourceFieldReady, v1alpha1.ResourceFieldReason,
+		v1alpha1.ResourceFieldID, v1alpha1.ResourceFieldSearch, v1alpha1.ResourceFieldAttribute,
+		v1alpha1.ResourceFieldRecord)))
+	return Codecs{Scheme: scheme, Factory: serializer.NewCodecFactory(scheme),
+		Parameters: runtime.NewParameterCodec(scheme)}
 }
 
 // NewScheme returns a scheme with the external types of hykube.io.
@@ -110,9 +116,10 @@ func (n negotiated) DecoderToVersion(decoder runtime.Decoder, gv runtime.GroupVe
 }
 
 func (n negotiated) SupportedMediaTypes() []runtime.SerializerInfo {
-	return slices.DeleteFunc(slices.Clone(n.NegotiatedSerializer.SupportedMediaTypes()), func(info runtime.SerializerInfo) bool {
-		return info.MediaType == runtime.ContentTypeProtobuf
-	})
+	return slices.DeleteFunc(slices.Clone(n.NegotiatedSerializer.SupportedMediaTypes()),
+		func(info runtime.SerializerInfo) bool {
+			return info.MediaType == runtime.ContentTypeProtobuf
+		})
 }
 
 // fieldLabels returns the check of the field selectors of a kind: its own fields, the name and the namespace. The error

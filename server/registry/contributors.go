@@ -19,8 +19,8 @@ import (
 
 // This file records in status.contributors who wrote the fixed kinds that plans depend on.
 
-// addWriter returns contributors with the user of a request, who wrote parts of the object. It returns them unchanged for
-// a request of the server itself, and without parts.
+// addWriter returns contributors with the user of a request, who wrote parts of the object. It returns them unchanged
+// for a request of the server itself, and without parts.
 func addWriter(ctx context.Context, list []v1alpha1.Contributor, parts ...string) []v1alpha1.Contributor {
 	by, ok := rights.Writer(ctx)
 	if !ok || len(parts) == 0 {
@@ -105,8 +105,8 @@ type keyWriters struct {
 	keys func(runtime.Object) map[string]string
 }
 
-// RecordKeyWriters makes the strategies of a store record who wrote each key of its objects. keys returns the keys of an
-// object with their values. Call it before NewHeld.
+// RecordKeyWriters makes the strategies of a store record who wrote each key of its objects. keys returns the keys of
+// an object with their values. Call it before NewHeld.
 func RecordKeyWriters(store *genericregistry.Store, keys func(runtime.Object) map[string]string) {
 	store.CreateStrategy = keyedCreate{store.CreateStrategy, keyWriters{keys}}
 	store.UpdateStrategy = keyedUpdate{store.UpdateStrategy, keyWriters{keys}}
@@ -157,7 +157,8 @@ func (s keyWriters) written(obj, old runtime.Object, by v1alpha1.Identity) strin
 }
 
 // writeKeys returns the writers of keys after a write by a user. now and before have the values of the keys.
-func writeKeys(list []v1alpha1.Contributor, by v1alpha1.Identity, now, before map[string]string) []v1alpha1.Contributor {
+func writeKeys(list []v1alpha1.Contributor, by v1alpha1.Identity, now,
+	before map[string]string) []v1alpha1.Contributor {
 	var changed []string
 	same := 0
 	for key, value := range now {

@@ -19,8 +19,8 @@ import (
 // A plan with automatic approval runs as soon as it is planned. A copy of one, from a backup or another server, must
 // not run, because its changes there were never intended. This file distinguishes a copy from an original plan.
 
-// generationOfCopy is the generation of a decoded plan whose metadata come from a server. No server uses a negative generation,
-// and the create later drops the client's generation.
+// generationOfCopy is the generation of a decoded plan whose metadata come from a server. No server uses a negative
+// generation, and the create later drops the client's generation.
 const generationOfCopy = -1
 
 // markCopy sets generationOfCopy in a plan of a request whose metadata only a server writes. The API machinery removes
@@ -30,7 +30,8 @@ func markCopy(obj runtime.Object) {
 	if !ok {
 		return
 	}
-	if p.UID != "" || p.ResourceVersion != "" || !p.CreationTimestamp.IsZero() || p.DeletionTimestamp != nil || p.Generation != 0 {
+	if p.UID != "" || p.ResourceVersion != "" || !p.CreationTimestamp.IsZero() || p.DeletionTimestamp != nil ||
+		p.Generation != 0 {
 		p.Generation = generationOfCopy
 	}
 }
@@ -38,7 +39,8 @@ func markCopy(obj runtime.Object) {
 // copyMarker is a decoder that calls markCopy.
 type copyMarker struct{ runtime.Decoder }
 
-func (d copyMarker) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (d copyMarker) Decode(data []byte, defaults *schema.GroupVersionKind,
+	into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	obj, gvk, err := d.Decoder.Decode(data, defaults, into)
 	if p, ok := obj.(*v1alpha1.Plan); ok {
 		markCopy(p)
@@ -92,7 +94,8 @@ func beginPlan(ctx context.Context, p *v1alpha1.Plan) {
 	if p.Spec.Approval == v1alpha1.ApprovalAutomatic {
 		p.Status.AutomaticApproval = &v1alpha1.AutomaticApproval{Granted: mark == ""}
 		if mark != "" {
-			p.Status.AutomaticApproval.Message = fmt.Sprintf("The plan waits for an approval although spec.approval is Automatic, since it is a copy of another plan: it came with %s.", mark)
+			p.Status.AutomaticApproval.Message = fmt.Sprintf(
+				"The plan waits for an approval although spec.approval is Automatic, since it is a copy of another plan: it came with %s.", mark)
 			message += " " + p.Status.AutomaticApproval.Message
 		}
 		if p.Annotations == nil {
@@ -101,7 +104,8 @@ func beginPlan(ctx context.Context, p *v1alpha1.Plan) {
 		p.Annotations[v1alpha1.AnnotationCreatedAs] = string(p.UID)
 	}
 	if p.Spec.Speculative {
-		p.Status.Conditions = initialConditions(v1alpha1.ReasonAwaitingObjects, "Waiting for the upload of its objects.")
+		p.Status.Conditions = initialConditions(v1alpha1.ReasonAwaitingObjects,
+			"Waiting for the upload of its objects.")
 		return
 	}
 	p.Status.Conditions = initialConditions(v1alpha1.ReasonPlanning, message)

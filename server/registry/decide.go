@@ -46,7 +46,9 @@ func (r *decisionREST) Get(ctx context.Context, name string, opts *metav1.GetOpt
 	return r.mayRead.response(ctx, obj, err)
 }
 
-func (r *decisionREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+func (r *decisionREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo,
+	create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool,
+	opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	info = rest.WrapUpdatedObjectInfo(info, func(ctx context.Context, obj, old runtime.Object) (runtime.Object, error) {
 		sent, p := obj.(*v1alpha1.Plan), old.(*v1alpha1.Plan).DeepCopy()
 		p.ManagedFields = sent.ManagedFields
@@ -58,7 +60,9 @@ func (r *decisionREST) Update(ctx context.Context, name string, info rest.Update
 }
 
 // updateWhole stores the plan with the changes of a subresource, including the status.
-func updateWhole(ctx context.Context, plans *genericregistry.Store, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+func updateWhole(ctx context.Context, plans *genericregistry.Store, name string, info rest.UpdatedObjectInfo,
+	create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc,
+	opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	store := *plans
 	store.UpdateStrategy = decidedStrategy{plans.UpdateStrategy}
 	return store.Update(ctx, name, info, create, update, false, opts)
@@ -104,7 +108,8 @@ func (c Config) decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.Pla
 			return apierrors.NewInternalError(fmt.Errorf("verify plan %q: %w", p.Name, err))
 		}
 		if byServer(ctx) && found.Person != "" {
-			return apierrors.NewForbidden(v1alpha1.Resource("plans"), p.Name, errors.New("a person must approve it: "+found.Person))
+			return apierrors.NewForbidden(v1alpha1.Resource("plans"), p.Name,
+				errors.New("a person must approve it: "+found.Person))
 		}
 		if err := checkApplicable(p, found, sent.Partial); err != nil {
 			return err
@@ -119,7 +124,8 @@ func (c Config) decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.Pla
 		}
 	}
 	decision := v1alpha1.PlanApproval{
-		Decision: sent.Decision, Digest: p.Status.Digest, Partial: sent.Partial, LeftOut: leftOut, Message: sent.Message, By: decider(ctx, sent), At: new(metav1.Now()),
+		Decision: sent.Decision, Digest: p.Status.Digest, Partial: sent.Partial, LeftOut: leftOut,
+		Message: sent.Message, By: decider(ctx, sent), At: new(metav1.Now()),
 	}
 	if sent.Decision == v1alpha1.DecisionApproved {
 		if more, err := applyPolicies(ctx, p, decision, c.Backend.Judge); err != nil || more {
@@ -134,10 +140,11 @@ func (c Config) decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.Pla
 	return nil
 }
 
-// authorizeChanges returns a Forbidden error if the approving user lacks a right that the plan's changes require. If the
-// server approves for the plan's requester, the requester also needs the verb "approve". No user needs that verb if a
-// policy allows the server to apply the plan.
-func (c Config) authorizeChanges(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, needed iter.Seq2[store.Right, error]) error {
+// authorizeChanges returns a Forbidden error if the approving user lacks a right that the plan's changes require. If
+// the server approves for the plan's requester, the requester also needs the verb "approve". No user needs that verb if
+// a policy allows the server to apply the plan.
+func (c Config) authorizeChanges(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval,
+	needed iter.Seq2[store.Right, error]) error {
 	who := decider(ctx, sent)
 	if who == nil {
 		return apierrors.NewInternalError(fmt.Errorf("authorize approval of plan %q: the request has no user", p.Name))
@@ -146,7 +153,9 @@ func (c Config) authorizeChanges(ctx context.Context, p *v1alpha1.Plan, sent *v1
 	missing, err := asker.MissingOf(ctx, needed)
 	if err == nil && byServer(ctx) && !p.Status.AutomaticApproval.ByPolicy {
 		var toApprove []store.Right
-		toApprove, err = asker.Missing(ctx, []store.Right{{Verb: store.VerbApprove, Namespace: p.Namespace, Group: groupName, Resource: "plans", Name: p.Name}})
+		toApprove, err = asker.Missing(ctx,
+			[]store.Right{{Verb: store.VerbApprove, Namespace: p.Namespace, Group: groupName, Resource: "plans",
+				Name: p.Name}})
 		missing = append(missing, toApprove...)
 	}
 	if err != nil {
@@ -162,7 +171,8 @@ func (c Config) authorizeChanges(ctx context.Context, p *v1alpha1.Plan, sent *v1
 
 // annotateDecision adds the decision, and the digest of the plan's changes, to the audit event of the request.
 func annotateDecision(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval) {
-	k8saudit.AddAuditAnnotations(ctx, audit.Prefix+"decision", string(sent.Decision), audit.Prefix+"plan-uid", string(p.UID))
+	k8saudit.AddAuditAnnotations(ctx, audit.Prefix+"decision", string(sent.Decision), audit.Prefix+"plan-uid",
+		string(p.UID))
 	// The first attempt may have read an older plan from the cache, and an annotation cannot be changed afterwards.
 	if p.Status.Digest != "" {
 		k8saudit.AddAuditAnnotation(ctx, audit.Prefix+"digest", p.Status.Digest)
@@ -175,15 +185,18 @@ func annotateDecision(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.Plan
 	}
 }
 
-// repeats reports whether a decision is the one that the plan already has, by a user who took part in it. Another user's would be
-// in the audit log although it does not count. The server may find that a user has approved an automatic plan before it.
+// repeats reports whether a decision is the one that the plan already has, by a user who took part in it. Another
+// user's would be in the audit log although it does not count. The server may find that a user has approved an
+// automatic plan before it.
 func repeats(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval) bool {
 	made, by := p.Status.Approval, requester(ctx)
-	if made == nil || made.Decision != sent.Decision || made.Partial != sent.Partial || sent.Digest != "" && made.Digest != sent.Digest {
+	if made == nil || made.Decision != sent.Decision || made.Partial != sent.Partial ||
+		sent.Digest != "" && made.Digest != sent.Digest {
 		return false
 	}
 	same := func(a v1alpha1.PlanApproval) bool { return nameOf(a.By) == nameOf(by) }
-	return byServer(ctx) || same(*made) || made.Decision == v1alpha1.DecisionApproved && slices.ContainsFunc(p.Status.Approvals, same)
+	return byServer(ctx) || same(*made) || made.Decision == v1alpha1.DecisionApproved &&
+		slices.ContainsFunc(p.Status.Approvals, same)
 }
 
 // mayDecide returns the error for a decision that the state of the plan does not permit, or that is about other
@@ -212,16 +225,19 @@ func mayDecide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApprova
 	case p.Status.StalledFor() == v1alpha1.ReasonSuperseded, p.Status.StalledFor() == v1alpha1.ReasonDiscarded:
 		return refuse("%s", meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled).Message)
 	}
-	if ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Status == metav1.ConditionTrue {
+	if ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); ready != nil &&
+		ready.Status == metav1.ConditionTrue {
 		return refuse("it has no changes")
 	}
 	if sent.Decision == v1alpha1.DecisionApproved {
 		if meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStale) {
-			return refuse("it is stale: %s Make a new plan", meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStale).Message)
+			return refuse("it is stale: %s Make a new plan",
+				meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStale).Message)
 		}
 		if sent.Digest == "" {
 			return apierrors.NewInvalid(v1alpha1.Kind("Plan"), p.Name, field.ErrorList{
-				field.Required(field.NewPath("status", "approval", "digest"), "the value of status.digest in the plan that you read")})
+				field.Required(field.NewPath("status", "approval", "digest"),
+					"the value of status.digest in the plan that you read")})
 		}
 	}
 	if sent.Digest != "" && sent.Digest != p.Status.Digest {
@@ -257,7 +273,8 @@ func checkApplicable(p *v1alpha1.Plan, found changes.Verification, partial bool)
 			if len(obstacles) == 1 {
 				verb = "is"
 			}
-			texts = append(texts, fmt.Sprintf("%d of its changes %s %s (%s)", len(obstacles), verb, what, strings.Join(named, "; ")))
+			texts = append(texts, fmt.Sprintf("%d of its changes %s %s (%s)", len(obstacles), verb, what,
+				strings.Join(named, "; ")))
 		}
 	}
 	add(v1alpha1.CauseStale, "stale", found.Stale)
@@ -269,15 +286,18 @@ func checkApplicable(p *v1alpha1.Plan, found changes.Verification, partial bool)
 	default:
 		texts = append(texts, fmt.Sprintf("%d more need one of these", found.Dependants))
 	}
-	advice := fmt.Sprintf("make a new plan, or approve the %d other changes with status.approval.partial (--partial)", found.Left)
+	advice := fmt.Sprintf("make a new plan, or approve the %d other changes with status.approval.partial (--partial)",
+		found.Left)
 	switch {
 	case found.Left == 0:
 		advice = "no other change can be applied; " + unblock(found)
-		causes = append(causes, metav1.StatusCause{Type: v1alpha1.CauseNothingLeft, Message: "no other change can be applied"})
+		causes = append(causes, metav1.StatusCause{Type: v1alpha1.CauseNothingLeft,
+			Message: "no other change can be applied"})
 	case found.Left == 1:
 		advice = "make a new plan, or approve the other change with status.approval.partial (--partial)"
 	}
-	err := apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, fmt.Errorf("%s: %s", strings.Join(texts, ", and "), advice))
+	err := apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name,
+		fmt.Errorf("%s: %s", strings.Join(texts, ", and "), advice))
 	err.ErrStatus.Details.Causes = causes
 	return err
 }
@@ -326,7 +346,8 @@ func recordDecision(p *v1alpha1.Plan) {
 		message = fmt.Sprintf("Approved by %s, without blocked and stale changes.", by)
 	}
 	if why := approval.Automatic; why != nil {
-		reason, message = v1alpha1.ReasonAutomatic, fmt.Sprintf("The plan approved itself, with the rights of %s: %s.", by, why)
+		reason, message = v1alpha1.ReasonAutomatic,
+			fmt.Sprintf("The plan approved itself, with the rights of %s: %s.", by, why)
 	}
 	condition.Set(c, g, v1alpha1.ConditionApproved, true, reason, message)
 	condition.Reconciling(c, g, v1alpha1.ReasonApproved, "Waiting to be applied.")
@@ -345,7 +366,8 @@ func validateApproval(sent *v1alpha1.PlanApproval) field.ErrorList {
 	}
 	errs := validateEnum(sent.Decision, path.Child("decision"), v1alpha1.DecisionApproved, v1alpha1.DecisionDiscarded)
 	if sent.Partial && sent.Decision == v1alpha1.DecisionDiscarded {
-		errs = append(errs, field.Invalid(path.Child("partial"), true, "is only for the decision Approved: a plan can only be discarded as a whole"))
+		errs = append(errs, field.Invalid(path.Child("partial"), true,
+			"is only for the decision Approved: a plan can only be discarded as a whole"))
 	}
 	if len(sent.Message) > maxMessage {
 		errs = append(errs, field.TooLong(path.Child("message"), "", maxMessage))
@@ -369,7 +391,8 @@ func cancel(ctx context.Context, p, _ *v1alpha1.Plan, dry bool) error {
 	case p.Status.Cancel != nil:
 		return nil // already cancelled
 	case p.Ended():
-		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, fmt.Errorf("it has ended, so there is nothing to cancel"))
+		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name,
+			fmt.Errorf("it has ended, so there is nothing to cancel"))
 	}
 	p.Status.Cancel = &v1alpha1.PlanCancel{By: requester(ctx), At: new(metav1.Now())}
 	if meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned) && p.Status.Approval == nil {
@@ -379,7 +402,8 @@ func cancel(ctx context.Context, p, _ *v1alpha1.Plan, dry bool) error {
 		return nil
 	}
 	condition.Reconciling(&p.Status.Conditions, p.Generation, v1alpha1.ReasonCancelling,
-		fmt.Sprintf("Cancelled by %s. No further change starts; the server waits for running calls.", nameOf(p.Status.Cancel.By)))
+		fmt.Sprintf("Cancelled by %s. No further change starts; the server waits for running calls.",
+			nameOf(p.Status.Cancel.By)))
 	return nil
 }
 

@@ -23,7 +23,8 @@ type StoredPlans struct {
 }
 
 // NewStoredPlans returns the Plans of an installed group.
-func NewStoredPlans(group *genericapiserver.APIGroupInfo, codecs Codecs, admit admission.Interface) (*StoredPlans, error) {
+func NewStoredPlans(group *genericapiserver.APIGroupInfo, codecs Codecs,
+	admit admission.Interface) (*StoredPlans, error) {
 	plans, ok := group.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version]["plans/status"].(*planStatusREST)
 	if !ok {
 		return nil, fmt.Errorf("find the storage of plans: the group %s has none", v1alpha1.GroupName)
@@ -34,11 +35,15 @@ func NewStoredPlans(group *genericapiserver.APIGroupInfo, codecs Codecs, admit a
 	}
 	scope := &handlers.RequestScope{
 		Creater: codecs.Scheme, Convertor: codecs.Scheme, UnsafeConvertor: runtime.UnsafeObjectConvertor(codecs.Scheme),
-		Defaulter: codecs.Scheme, Typer: codecs.Scheme, EquivalentResourceMapper: runtime.NewEquivalentResourceRegistry(),
-		Resource: v1alpha1.SchemeGroupVersion.WithResource("plans"), Kind: v1alpha1.SchemeGroupVersion.WithKind("Plan"), Subresource: "status",
+		Defaulter: codecs.Scheme, Typer: codecs.Scheme,
+		EquivalentResourceMapper: runtime.NewEquivalentResourceRegistry(),
+		Resource:                 v1alpha1.SchemeGroupVersion.WithResource("plans"),
+		Kind:                     v1alpha1.SchemeGroupVersion.WithKind("Plan"),
+		Subresource:              "status",
 	}
 	scope.HubGroupVersion.Group, scope.HubGroupVersion.Version = v1alpha1.GroupName, runtime.APIVersionInternal
-	scope.FieldManager, err = managedfields.NewDefaultFieldManager(types, scope.UnsafeConvertor, scope.Defaulter, scope.Creater,
+	scope.FieldManager, err = managedfields.NewDefaultFieldManager(types, scope.UnsafeConvertor, scope.Defaulter,
+		scope.Creater,
 		scope.Kind, scope.HubGroupVersion, scope.Subresource, fieldpath.NewExcludeFilterSetMap(plans.GetResetFields()))
 	if err != nil {
 		return nil, fmt.Errorf("make the field manager of plans: %w", err)
@@ -58,7 +63,8 @@ func (p *StoredPlans) Get(ctx context.Context, namespace, name string) (*v1alpha
 // Cached returns a plan from memory, or a NotFound error. The plan may be a moment old, and the memory may lack a new
 // plan. The caller must not change it.
 func (p *StoredPlans) Cached(ctx context.Context, namespace, name string) (*v1alpha1.Plan, error) {
-	obj, err := p.store.Get(direct.Context(ctx, p.status.Scope, namespace, name), name, &metav1.GetOptions{ResourceVersion: "0"})
+	obj, err := p.store.Get(direct.Context(ctx, p.status.Scope, namespace, name), name,
+		&metav1.GetOptions{ResourceVersion: "0"})
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +73,7 @@ func (p *StoredPlans) Cached(ctx context.Context, namespace, name string) (*v1al
 
 // UpdateStatus changes the status of a plan. change returns direct.ErrUnchanged to write nothing. It may be called
 // again after a conflict.
-func (p *StoredPlans) UpdateStatus(ctx context.Context, namespace, name string, change func(*v1alpha1.Plan) error) error {
+func (p *StoredPlans) UpdateStatus(ctx context.Context, namespace, name string,
+	change func(*v1alpha1.Plan) error) error {
 	return p.status.Update(ctx, namespace, name, func(obj runtime.Object) error { return change(obj.(*v1alpha1.Plan)) })
 }

@@ -24,7 +24,8 @@ import (
 )
 
 // ChangesFunc returns a page of at most limit changes of a plan. cont is the token of the previous page.
-type ChangesFunc func(ctx context.Context, plan *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error)
+type ChangesFunc func(ctx context.Context, plan *v1alpha1.Plan, limit int,
+	cont string) (*v1alpha1.PlanChangeList, error)
 
 // VerifyFunc checks which changes an approval of a plan would permit now.
 type VerifyFunc func(ctx context.Context, plan *v1alpha1.Plan) (changes.Verification, error)
@@ -33,7 +34,8 @@ type VerifyFunc func(ctx context.Context, plan *v1alpha1.Plan) (changes.Verifica
 type JudgeFunc func(ctx context.Context, plan *v1alpha1.Plan, in changes.Judged) (*policy.Verdict, error)
 
 // AuthorizeReferencesFunc returns the references of a ProviderConfig that its author may not read.
-type AuthorizeReferencesFunc func(ctx context.Context, who user.Info, cfg *v1alpha1.ProviderConfig) (problems []string, err error)
+type AuthorizeReferencesFunc func(ctx context.Context, who user.Info,
+	cfg *v1alpha1.ProviderConfig) (problems []string, err error)
 
 // Config configures the registries. Every field is required.
 type Config struct {
@@ -85,7 +87,8 @@ func newHeldConfig[T deepCopier[T], S any](c Config, strategy kindStrategy[T, S]
 		Backend: c.Backend, Deleting: c.Deleting,
 		Note: func(obj runtime.Object, message string) {
 			generation := obj.(metav1.Object).GetGeneration()
-			condition.Set(conditions(obj), generation, v1alpha1.ConditionInUse, true, v1alpha1.ReasonSomeResourcesRemain, message)
+			condition.Set(conditions(obj), generation, v1alpha1.ConditionInUse, true,
+				v1alpha1.ReasonSomeResourcesRemain, message)
 		},
 		Clear: func(obj runtime.Object) { meta.RemoveStatusCondition(conditions(obj), v1alpha1.ConditionInUse) },
 	}
@@ -136,7 +139,8 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error
 	if err != nil {
 		return nil, nil, fmt.Errorf("make registry of notifications: %w", err)
 	}
-	info := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, c.Codecs.Scheme, c.Codecs.Parameters, c.Codecs.Factory)
+	info := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, c.Codecs.Scheme, c.Codecs.Parameters,
+		c.Codecs.Factory)
 	info.NegotiatedSerializer = negotiated{c.Codecs.Factory, c.Codecs.Scheme}
 	info.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = map[string]rest.Storage{
 		"providers":                providers,

@@ -88,7 +88,8 @@ func (s heldUpdate) PrepareForUpdate(ctx context.Context, obj, old runtime.Objec
 	info, ok := request.RequestInfoFrom(ctx)
 	n, nerr := meta.Accessor(obj)
 	o, oerr := meta.Accessor(old)
-	if ok && info.Verb == "update" && nerr == nil && oerr == nil && n.GetFinalizers() == nil && slices.Contains(o.GetFinalizers(), v1alpha1.FinalizerInUse) {
+	if ok && info.Verb == "update" && nerr == nil && oerr == nil && n.GetFinalizers() == nil &&
+		slices.Contains(o.GetFinalizers(), v1alpha1.FinalizerInUse) {
 		n.SetFinalizers([]string{v1alpha1.FinalizerInUse})
 	}
 }
@@ -98,7 +99,8 @@ func (s heldUpdate) ValidateUpdate(ctx context.Context, obj, old runtime.Object)
 	errs := s.RESTUpdateStrategy.ValidateUpdate(ctx, obj, old)
 	n, nerr := meta.Accessor(obj)
 	o, oerr := meta.Accessor(old)
-	if nerr == nil && oerr == nil && o.GetDeletionTimestamp() != nil && slices.Contains(o.GetFinalizers(), v1alpha1.FinalizerInUse) &&
+	if nerr == nil && oerr == nil && o.GetDeletionTimestamp() != nil && slices.Contains(o.GetFinalizers(),
+		v1alpha1.FinalizerInUse) &&
 		!slices.Contains(n.GetFinalizers(), v1alpha1.FinalizerInUse) {
 		errs = append(errs, field.Forbidden(field.NewPath("metadata", "finalizers"),
 			v1alpha1.FinalizerInUse+" stays until no resource needs the object; then the server removes it"))
@@ -107,7 +109,8 @@ func (s heldUpdate) ValidateUpdate(ctx context.Context, obj, old runtime.Object)
 }
 
 // Delete marks an object for deletion and removes it if nothing needs it.
-func (h *Held) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
+func (h *Held) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc,
+	opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	namespace := request.NamespaceValue(ctx)
 	if !dryRun(opts) {
 		h.config.Deleting(h.DefaultQualifiedResource.Resource, namespace, name)
@@ -129,7 +132,8 @@ func (h *Held) Delete(ctx context.Context, name string, validate rest.ValidateOb
 		}
 		return waits, false, nil
 	}
-	details := &metav1.StatusDetails{Name: name, Group: h.DefaultQualifiedResource.Group, Kind: h.DefaultQualifiedResource.Resource}
+	details := &metav1.StatusDetails{Name: name, Group: h.DefaultQualifiedResource.Group,
+		Kind: h.DefaultQualifiedResource.Resource}
 	if m, err := meta.Accessor(obj); err == nil {
 		details.UID = m.GetUID()
 	}
@@ -151,7 +155,8 @@ func (h *Held) warn(ctx context.Context, namespace, name, message string) {
 }
 
 // DeleteCollection marks the objects of a list for deletion and removes those that nothing needs.
-func (h *Held) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions, list *metainternalversion.ListOptions) (runtime.Object, error) {
+func (h *Held) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions,
+	list *metainternalversion.ListOptions) (runtime.Object, error) {
 	out, err := h.Store.DeleteCollection(ctx, validate, opts, list)
 	if err != nil || dryRun(opts) {
 		return out, err
@@ -177,7 +182,8 @@ func (h *Held) RemoveUnused(ctx context.Context, namespace, name string) (waits 
 	return obj != nil, err
 }
 
-func (h *Held) removeUnused(ctx context.Context, namespace, name string) (waits runtime.Object, message string, err error) {
+func (h *Held) removeUnused(ctx context.Context, namespace,
+	name string) (waits runtime.Object, message string, err error) {
 	obj, err := h.Store.Get(ctx, name, &metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, "", nil
@@ -197,7 +203,8 @@ func (h *Held) removeUnused(ctx context.Context, namespace, name string) (waits 
 	}
 	count, example, err := h.config.Backend.InUse(ctx, h.config.As(obj))
 	if err != nil {
-		return nil, "", fmt.Errorf("find out what uses %s %q in namespace %q: %w", h.SingularQualifiedResource.Resource, name, namespace, err)
+		return nil, "", fmt.Errorf("find out what uses %s %q in namespace %q: %w", h.SingularQualifiedResource.Resource,
+			name, namespace, err)
 	}
 	if count > 0 {
 		needed := h.config.Needed
@@ -212,7 +219,8 @@ func (h *Held) removeUnused(ctx context.Context, namespace, name string) (waits 
 			return
 		}
 		h.config.Clear(obj)
-		m.SetFinalizers(slices.DeleteFunc(m.GetFinalizers(), func(f string) bool { return f == v1alpha1.FinalizerInUse }))
+		m.SetFinalizers(slices.DeleteFunc(m.GetFinalizers(),
+			func(f string) bool { return f == v1alpha1.FinalizerInUse }))
 	})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -228,13 +236,15 @@ func (h *Held) removeUnused(ctx context.Context, namespace, name string) (waits 
 // neededByResources is the Needed of an object without which the infrastructure of resources cannot be destroyed.
 func neededByResources(count int, example string) string {
 	if count == 1 {
-		return "a resource needs it: " + example + ". The server removes it when the infrastructure of that resource is destroyed or forgotten."
+		return "a resource needs it: " + example +
+			". The server removes it when the infrastructure of that resource is destroyed or forgotten."
 	}
 	return fmt.Sprintf("%d resources need it, such as %s. The server removes it when their infrastructure is destroyed or forgotten.", count, example)
 }
 
 // write changes a marked object as the server. It fails if the object was replaced or its deletion was reverted.
-func (h *Held) write(ctx context.Context, marked metav1.Object, change func(runtime.Object, metav1.Object)) (runtime.Object, error) {
+func (h *Held) write(ctx context.Context, marked metav1.Object,
+	change func(runtime.Object, metav1.Object)) (runtime.Object, error) {
 	store := *h.Store
 	store.UpdateStrategy = serverWrite{h.Store.UpdateStrategy}
 	ctx = request.WithUser(ctx, &user.DefaultInfo{Name: user.APIServerUser})
@@ -282,7 +292,8 @@ func (h *Held) Undelete(ctx context.Context, name string, dry bool) (runtime.Obj
 	return deletion.Undo(ctx, h.Store, name, "", dry, func(obj runtime.Object) {
 		h.config.Clear(obj)
 		if m, err := meta.Accessor(obj); err == nil {
-			m.SetFinalizers(slices.DeleteFunc(m.GetFinalizers(), func(f string) bool { return f == v1alpha1.FinalizerInUse }))
+			m.SetFinalizers(slices.DeleteFunc(m.GetFinalizers(),
+				func(f string) bool { return f == v1alpha1.FinalizerInUse }))
 		}
 	})
 }
@@ -299,7 +310,8 @@ var _ rest.NamedCreater = (*undeleteREST)(nil)
 // NewUndelete returns the storage for the subresource "undelete".
 func NewUndelete(held *Held) rest.Storage { return &undeleteREST{subresource{held.New}, held} }
 
-func (r *undeleteREST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
+func (r *undeleteREST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc,
+	opts *metav1.CreateOptions) (runtime.Object, error) {
 	if err := validate(ctx, obj); err != nil {
 		return nil, err
 	}

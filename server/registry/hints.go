@@ -29,9 +29,10 @@ import (
 )
 
 // WithPatchHints rejects a server-side apply or a merge patch of a fixed kind with unknown fields or values of another
-// type. Its error is that of a create: the path of each field, and the name of a similar field. Without it, the error of
-// the merge of managed fields has neither, and that of a patch prints the whole patch as a Go map. A patch may have unknown
-// fields unless its field validation is Strict. WithPatchHints does not check a body of more than maxBytes bytes.
+// type. Its error is that of a create: the path of each field, and the name of a similar field. Without it, the error
+// of the merge of managed fields has neither, and that of a patch prints the whole patch as a Go map. A patch may have
+// unknown fields unless its field validation is Strict. WithPatchHints does not check a body of more than maxBytes
+// bytes.
 func WithPatchHints(next http.Handler, codecs Codecs, maxBytes int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, ok := genericapirequest.RequestInfoFrom(r.Context())
@@ -54,7 +55,8 @@ func WithPatchHints(next http.Handler, codecs Codecs, maxBytes int64) http.Handl
 		body, err := io.ReadAll(io.LimitReader(r.Body, maxBytes))
 		r.Body = partlyRead{io.MultiReader(bytes.NewReader(body), &failing{err}, r.Body), r.Body}
 		if refused := check(body); refused != nil && err == nil {
-			responsewriters.ErrorNegotiated(refused, codecs.Factory, schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, w, r)
+			responsewriters.ErrorNegotiated(refused, codecs.Factory,
+				schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, w, r)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -106,8 +108,8 @@ func decodingError(scheme *runtime.Scheme, body []byte) error {
 	return cannotBeHandled(gvk, refused)
 }
 
-// patchError returns an error if a merge patch has values of another type or, if strict is true, unknown fields. The error is
-// Invalid, as that of Kubernetes' own servers. It returns nil if the body is no object.
+// patchError returns an error if a merge patch has values of another type or, if strict is true, unknown fields. The
+// error is Invalid, as that of Kubernetes' own servers. It returns nil if the body is no object.
 func patchError(scheme *runtime.Scheme, info *genericapirequest.RequestInfo, body []byte, strict bool) error {
 	gvk, typed := typeOf(scheme, info)
 	var patch map[string]any
@@ -116,7 +118,8 @@ func patchError(scheme *runtime.Scheme, info *genericapirequest.RequestInfo, bod
 	}
 	refused, errs := valuesError(patch, typed), []error(nil)
 	for _, u := range fieldnames.Check(patch, typed) {
-		if name := u.Path[strings.LastIndexByte(u.Path, '.')+1:]; strict && !strings.HasPrefix(name, "$") { // no directive, such as $patch
+		// no directive, such as $patch
+		if name := u.Path[strings.LastIndexByte(u.Path, '.')+1:]; strict && !strings.HasPrefix(name, "$") {
 			errs = append(errs, u)
 		}
 	}
@@ -126,7 +129,8 @@ func patchError(scheme *runtime.Scheme, info *genericapirequest.RequestInfo, bod
 	if refused == nil {
 		return nil
 	}
-	return apierrors.NewInvalid(gvk.GroupKind(), info.Name, field.ErrorList{field.Invalid(field.NewPath("patch"), field.OmitValueType{}, refused.Error())})
+	return apierrors.NewInvalid(gvk.GroupKind(), info.Name,
+		field.ErrorList{field.Invalid(field.NewPath("patch"), field.OmitValueType{}, refused.Error())})
 }
 
 // typeOf returns the Go type of the objects of a resource; nil if the version does not have it.
@@ -160,11 +164,12 @@ func cannotBeHandled(gvk schema.GroupVersionKind, cause error) error {
 	if cause == nil {
 		return nil
 	}
-	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version, gvk.Kind, cause))
+	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version,
+		gvk.Kind, cause))
 }
 
-// WithHints returns a serializer whose errors about unknown fields suggest similar fields, and whose errors about values
-// name the field and the expected form.
+// WithHints returns a serializer whose errors about unknown fields suggest similar fields, and whose errors about
+// values name the field and the expected form.
 func WithHints(s runtime.NegotiatedSerializer, scheme *runtime.Scheme) runtime.NegotiatedSerializer {
 	return hintingSerializer{s, scheme}
 }
@@ -179,14 +184,15 @@ func (s hintingSerializer) DecoderToVersion(decoder runtime.Decoder, gv runtime.
 	return hinting{s.NegotiatedSerializer.DecoderToVersion(decoder, gv), s.scheme}
 }
 
-// hinting is a decoder that adds suggestions to errors about unknown fields, and replaces errors about values, which have
-// the names of Go types.
+// hinting is a decoder that adds suggestions to errors about unknown fields, and replaces errors about values, which
+// have the names of Go types.
 type hinting struct {
 	runtime.Decoder
 	scheme *runtime.Scheme
 }
 
-func (d hinting) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (d hinting) Decode(data []byte, defaults *schema.GroupVersionKind,
+	into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	obj, gvk, err := d.Decoder.Decode(data, defaults, into)
 	if err == nil || gvk == nil {
 		return obj, gvk, err

@@ -35,7 +35,8 @@ var _ rest.GetterWithOptions = (*instancesREST)(nil)
 
 func newInstances(c Config, sets *genericregistry.Store) rest.Storage {
 	empty := func() runtime.Object { return new(v1alpha1.ResourceSetInstanceList) }
-	return &instancesREST{paged{subresource{empty}, "instances of ResourceSet"}, sets, c.Backend, c.Kinds, rights.Access{Authorizer: c.Authorizer}}
+	return &instancesREST{paged{subresource{empty}, "instances of ResourceSet"}, sets, c.Backend, c.Kinds,
+		rights.Access{Authorizer: c.Authorizer}}
 }
 
 // Get returns a page of instances. It needs the right to list the kind of the template, as for single objects.
@@ -61,7 +62,8 @@ func (r *instancesREST) Get(ctx context.Context, name string, options runtime.Ob
 	if may, err := r.access.May(ctx, who, right); err != nil {
 		return nil, apierrors.NewInternalError(err)
 	} else if !may {
-		return nil, apierrors.NewForbidden(v1alpha1.Resource("resourcesets/instances"), name, fmt.Errorf("user %q has no right to %s in the namespace %q", who.Username, right, set.Namespace))
+		return nil, apierrors.NewForbidden(v1alpha1.Resource("resourcesets/instances"), name,
+			fmt.Errorf("user %q has no right to %s in the namespace %q", who.Username, right, set.Namespace))
 	}
 	list, err := r.backend.Instances(ctx, set, limit, cont)
 	return list, apiError(err)
@@ -81,8 +83,8 @@ func newModuleInstances(c Config, modules *genericregistry.Store) rest.Storage {
 	return &moduleInstancesREST{paged{subresource{empty}, "instances of Module"}, modules, newResources(c)}
 }
 
-// Get returns a page of the resources of a Module, by their addresses. Those that left the Module come last. It leaves out the kinds
-// that the user has no right to list.
+// Get returns a page of the resources of a Module, by their addresses. Those that left the Module come last. It leaves
+// out the kinds that the user has no right to list.
 func (r *moduleInstancesREST) Get(ctx context.Context, name string, options runtime.Object) (runtime.Object, error) {
 	limit, cont, err := r.page(name, options)
 	if err != nil {
@@ -107,18 +109,22 @@ func (r *moduleInstancesREST) Get(ctx context.Context, name string, options runt
 		return list, nil
 	}
 	asker := &store.Asker{Access: r.resources.access, Who: who}
-	view := r.resources.view(ctx, "list", storage.SelectionPredicate{Label: labels.Everything(), Field: fields.Everything()}, asker.May)
+	view := r.resources.view(ctx, "list",
+		storage.SelectionPredicate{Label: labels.Everything(), Field: fields.Everything()}, asker.May)
 	return list, apiError(r.read(ctx, view, obj.(*v1alpha1.Module).UID, after, limit, list))
 }
 
 // read adds at most limit resources of the Module with a UID to a page: those after a place that the view shows.
-func (r *moduleInstancesREST) read(ctx context.Context, view hykubestorage.View, uid types.UID, after index.Place, limit int,
+func (r *moduleInstancesREST) read(ctx context.Context, view hykubestorage.View, uid types.UID, after index.Place,
+	limit int,
 	list *v1alpha1.ResourceSetInstanceList) error {
 	var failed error
 	visible := kindsOf(view, &failed)
-	page, err := r.resources.backend.Index.InstancesAfter(ctx, view.Namespace, after, limit, func(namespace string, n index.Node) bool {
-		return failed == nil && n.Object.Instance != nil && n.Object.Instance.SetUID == uid && visible(namespace, n.Object.Kind)
-	})
+	page, err := r.resources.backend.Index.InstancesAfter(ctx, view.Namespace, after, limit,
+		func(namespace string, n index.Node) bool {
+			return failed == nil && n.Object.Instance != nil && n.Object.Instance.SetUID == uid && visible(namespace,
+				n.Object.Kind)
+		})
 	if err == nil {
 		err = failed
 	}

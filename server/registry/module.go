@@ -32,7 +32,8 @@ import (
 )
 
 func newModules(c Config) (*resourceREST, *statusREST, error) {
-	store, statusREST, err := newStore(c, "module", new(v1alpha1.Module), new(v1alpha1.ModuleList), moduleStrategy(c), moduleTable)
+	store, statusREST, err := newStore(c, "module", new(v1alpha1.Module), new(v1alpha1.ModuleList), moduleStrategy(c),
+		moduleTable)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -61,7 +62,8 @@ func moduleStrategy(c Config) kindStrategy[*v1alpha1.Module, v1alpha1.ModuleStat
 			if by, ok := rights.Writer(ctx); ok {
 				m.Status.Writers = contributor.CreateKeys(contributor.Write{By: by, At: time.Now()})
 			}
-			condition.Set(&m.Status.Conditions, 0, v1alpha1.ConditionReady, false, v1alpha1.ReasonAwaitingPlan, "recorded; make a Plan to apply it")
+			condition.Set(&m.Status.Conditions, 0, v1alpha1.ConditionReady, false, v1alpha1.ReasonAwaitingPlan,
+				"recorded; make a Plan to apply it")
 			beginWithoutState(m)
 		},
 		prepareUpdate: func(ctx context.Context, m, old *v1alpha1.Module) {
@@ -94,7 +96,8 @@ func moduleStrategy(c Config) kindStrategy[*v1alpha1.Module, v1alpha1.ModuleStat
 	}
 }
 
-// warnModuleDeleted adds warnings about the deletion of a Module whose resources have infrastructure. An error does not prevent it.
+// warnModuleDeleted adds warnings about the deletion of a Module whose resources have infrastructure. An error does not
+// prevent it.
 func (c Config) warnModuleDeleted(ctx context.Context, m *v1alpha1.Module) {
 	if !slices.Contains(m.Finalizers, v1alpha1.FinalizerState) {
 		return
@@ -103,7 +106,8 @@ func (c Config) warnModuleDeleted(ctx context.Context, m *v1alpha1.Module) {
 	if m.Spec.Mode == v1alpha1.ModuleObserve {
 		what = "the next plan forgets its resources, because its spec.mode is Observe. Their infrastructure stays"
 	}
-	warning.AddWarning(ctx, "", fmt.Sprintf("Module %q is marked for deletion: %s. Until you approve it, kubectl hykube undelete module/%s -n %s takes the deletion back.", m.Name, what, m.Name, m.Namespace))
+	warning.AddWarning(ctx, "", fmt.Sprintf(
+		"Module %q is marked for deletion: %s. Until you approve it, kubectl hykube undelete module/%s -n %s takes the deletion back.", m.Name, what, m.Name, m.Namespace))
 	if d, err := c.Backend.ModuleDeletion(ctx, m); err == nil {
 		d.WarnReferrers(ctx)
 	}
@@ -121,8 +125,8 @@ func writtenOfModule(m, old *v1alpha1.Module) (parts []string) {
 	return parts
 }
 
-// partsOfModule returns the parts of a spec that the values of outputs depend on, with a text of each. An attribute of an object in an
-// input is a part, because a patch may write it alone.
+// partsOfModule returns the parts of a spec that the values of outputs depend on, with a text of each. An attribute of
+// an object in an input is a part, because a patch may write it alone.
 func partsOfModule(spec *v1alpha1.ModuleSpec) map[string]string {
 	parts := map[string]string{"source.configMap": spec.Source.ConfigMap}
 	for _, item := range spec.Source.Items {
@@ -177,7 +181,8 @@ const (
 func validateModule(m *v1alpha1.Module) field.ErrorList {
 	errs := validateObjectName(m.Name)
 	if strings.Contains(m.Name, ".") {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), shorten(m.Name), "must not have a dot: it is the name of the module in Terraform's addresses, as in module.shop.sim_network.main"))
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), shorten(m.Name),
+			"must not have a dot: it is the name of the module in Terraform's addresses, as in module.shop.sim_network.main"))
 	}
 	spec := field.NewPath("spec")
 	source := spec.Child("source")
@@ -194,7 +199,8 @@ func validateModule(m *v1alpha1.Module) field.ErrorList {
 			errs = append(errs, field.Invalid(at.Child("key"), shorten(item.Key), msg))
 		}
 		if item.Path == "" {
-			errs = append(errs, field.Required(at.Child("path"), "path of the file in the module, such as modules/net/main.tf"))
+			errs = append(errs, field.Required(at.Child("path"),
+				"path of the file in the module, such as modules/net/main.tf"))
 		}
 		if paths[item.Path] {
 			errs = append(errs, field.Duplicate(at.Child("path"), shorten(item.Path)))
@@ -205,20 +211,24 @@ func validateModule(m *v1alpha1.Module) field.ErrorList {
 		errs = append(errs, field.TooMany(spec.Child("inputs"), len(m.Spec.Inputs), maxModuleInputs))
 	}
 	if m.Spec.Mode != "" {
-		errs = append(errs, validateEnum(m.Spec.Mode, spec.Child("mode"), v1alpha1.ModuleManage, v1alpha1.ModuleObserve)...)
+		errs = append(errs, validateEnum(m.Spec.Mode, spec.Child("mode"), v1alpha1.ModuleManage,
+			v1alpha1.ModuleObserve)...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Spec.Providers)) {
 		for _, msg := range validation.IsDNS1123Subdomain(m.Spec.Providers[name]) {
-			errs = append(errs, field.Invalid(spec.Child("providers").Key(name), shorten(m.Spec.Providers[name]), "name of a ProviderConfig: "+msg))
+			errs = append(errs, field.Invalid(spec.Child("providers").Key(name), shorten(m.Spec.Providers[name]),
+				"name of a ProviderConfig: "+msg))
 		}
 	}
 	return errs
 }
 
-// filesToCheck returns the content of the ConfigMap of a Module that a user writes; nil if there is nothing to check. A client may
-// create the ConfigMap later. A speculative plan may have another version of it, and expands the Module itself. What is wrong with the
-// files quotes them, so who may not write the Module gets only that answer: the store asks mayWrite after the validation.
-func (c Config) filesToCheck(ctx context.Context, m *v1alpha1.Module) (data map[string][]byte, missing bool, err error) {
+// filesToCheck returns the content of the ConfigMap of a Module that a user writes; nil if there is nothing to check. A
+// client may create the ConfigMap later. A speculative plan may have another version of it, and expands the Module
+// itself. What is wrong with the files quotes them, so who may not write the Module gets only that answer: the store
+// asks mayWrite after the validation.
+func (c Config) filesToCheck(ctx context.Context,
+	m *v1alpha1.Module) (data map[string][]byte, missing bool, err error) {
 	if speculation.Is(ctx) {
 		return nil, false, nil
 	}
@@ -241,7 +251,8 @@ func (c Config) validateFiles(ctx context.Context, m *v1alpha1.Module) field.Err
 	if data == nil {
 		return nil
 	}
-	expanded, err := resourceset.NewModule(m, 0, data, resourceset.Environment{Provider: anyProvider, Budget: lang.BudgetOf(ctx)}, nil)
+	expanded, err := resourceset.NewModule(m, 0, data,
+		resourceset.Environment{Provider: anyProvider, Budget: lang.BudgetOf(ctx)}, nil)
 	if err != nil {
 		return field.ErrorList{field.InternalError(source, err)}
 	}
@@ -285,7 +296,8 @@ func (c Config) warnFiles(ctx context.Context, m *v1alpha1.Module) (out []string
 	}
 	for id, p := range tree.Root.Providers {
 		if name := m.Spec.Providers[id.String()]; name != "" && len(p.Spec) > 0 {
-			out = append(out, fmt.Sprintf("spec.providers[%q]: the arguments of the provider block at %s are not used, because the ProviderConfig %q has them", id, p.Range, name))
+			out = append(out, fmt.Sprintf(
+				"spec.providers[%q]: the arguments of the provider block at %s are not used, because the ProviderConfig %q has them", id, p.Range, name))
 		}
 	}
 	slices.Sort(out)

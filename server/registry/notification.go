@@ -70,7 +70,8 @@ func newNotifications(c Config) (*resourceREST, *statusREST, error) {
 			return statusByServer(ctx, "a Notification")
 		},
 	}
-	stored, status, err := newStore(c, "notification", new(v1alpha1.Notification), new(v1alpha1.NotificationList), strategy, notificationTable)
+	stored, status, err := newStore(c, "notification", new(v1alpha1.Notification), new(v1alpha1.NotificationList),
+		strategy, notificationTable)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -136,8 +137,10 @@ func (s storedSecrets) Secret(ctx context.Context, namespace, name, key string) 
 // an error of a read changes nothing here.
 func noteSecrets(ctx context.Context, secrets notifying.Secrets, n *v1alpha1.Notification, generation int64) {
 	notifying.SetIdle(n, generation)
-	of := &v1alpha1.Notification{ObjectMeta: metav1.ObjectMeta{Namespace: request.NamespaceValue(ctx), Generation: generation}, Spec: n.Spec, Status: n.Status}
-	if reason, text, err := notifying.CheckSecrets(ctx, secrets, of); err == nil && notifying.NoteSecrets(of, reason, text) {
+	of := &v1alpha1.Notification{ObjectMeta: metav1.ObjectMeta{Namespace: request.NamespaceValue(ctx),
+		Generation: generation}, Spec: n.Spec, Status: n.Status}
+	if reason, text, err := notifying.CheckSecrets(ctx, secrets, of); err == nil && notifying.NoteSecrets(of, reason,
+		text) {
 		n.Status = of.Status
 	}
 }
@@ -145,14 +148,15 @@ func noteSecrets(ctx context.Context, secrets notifying.Secrets, n *v1alpha1.Not
 // warnOfSecrets warns the author of a Notification whose Secrets have a problem.
 func warnOfSecrets(ctx context.Context, n *v1alpha1.Notification) {
 	for _, c := range n.Status.Conditions {
-		if c.Type == v1alpha1.ConditionReady && (c.Reason == v1alpha1.ReasonSecretNotFound || c.Reason == v1alpha1.ReasonSecretRefused) {
+		if c.Type == v1alpha1.ConditionReady && (c.Reason == v1alpha1.ReasonSecretNotFound ||
+			c.Reason == v1alpha1.ReasonSecretRefused) {
 			warning.AddWarning(ctx, "", c.Message)
 		}
 	}
 }
 
-// onlySuspends reports whether a change only suspends a Notification, so that a user without the rights of its author can
-// stop it.
+// onlySuspends reports whether a change only suspends a Notification, so that a user without the rights of its author
+// can stop it.
 func onlySuspends(n, old *v1alpha1.Notification) bool {
 	before := old.Spec
 	before.Suspend = true
@@ -188,7 +192,8 @@ func validateNotification(n *v1alpha1.Notification) field.ErrorList {
 		}
 	}
 	if n.Spec.Selector != nil {
-		errs = append(errs, metav1validation.ValidateLabelSelector(n.Spec.Selector, metav1validation.LabelSelectorValidationOptions{}, spec.Child("selector"))...)
+		errs = append(errs, metav1validation.ValidateLabelSelector(n.Spec.Selector,
+			metav1validation.LabelSelectorValidationOptions{}, spec.Child("selector"))...)
 	}
 	if utf8.RuneCountInString(n.Spec.Text) > maxNotificationText {
 		errs = append(errs, field.TooLong(spec.Child("text"), "", maxNotificationText))
@@ -197,7 +202,8 @@ func validateNotification(n *v1alpha1.Notification) field.ErrorList {
 }
 
 func validateWebhook(w v1alpha1.Webhook, path *field.Path) field.ErrorList {
-	errs := validateEnum(w.Format, path.Child("format"), v1alpha1.FormatCloudEvents, v1alpha1.FormatSlack, v1alpha1.FormatTeams)
+	errs := validateEnum(w.Format, path.Child("format"), v1alpha1.FormatCloudEvents, v1alpha1.FormatSlack,
+		v1alpha1.FormatTeams)
 	switch url := path.Child("url"); {
 	case (w.URL == "") == (w.URLFrom == nil):
 		errs = append(errs, field.Required(url, "write either url, or urlFrom with a Secret that has it"))
@@ -268,6 +274,7 @@ var notificationTable = tableConvertor{
 				last = strings.ToLower(m.Kind) + "/" + m.Name
 			}
 		}
-		return []any{n.Name, ready, reason, string(n.Spec.Webhook.Format), n.Status.Delivered, last, age(n.CreationTimestamp), n.Status.Failed, message}
+		return []any{n.Name, ready, reason, string(n.Spec.Webhook.Format), n.Status.Delivered, last,
+			age(n.CreationTimestamp), n.Status.Failed, message}
 	},
 }

@@ -24,7 +24,8 @@ const (
 
 // ObjectsFunc checks a chunk of the objects of a speculative plan as if they were recorded, and stores them for the
 // plan. It returns one result for each object. For the last chunk, it also returns the number of all uploaded objects.
-type ObjectsFunc func(ctx context.Context, plan *v1alpha1.Plan, chunk v1alpha1.PlanObjectsSpec) (results []v1alpha1.PlanObjectResult, uploaded int, err error)
+type ObjectsFunc func(ctx context.Context, plan *v1alpha1.Plan,
+	chunk v1alpha1.PlanObjectsSpec) (results []v1alpha1.PlanObjectResult, uploaded int, err error)
 
 // objectsREST serves the subresource "objects": the upload of a speculative plan's objects. It has no read access.
 type objectsREST struct {
@@ -40,7 +41,8 @@ func newObjects(plans *genericregistry.Store, objects ObjectsFunc) rest.Storage 
 }
 
 // Create accepts a chunk.
-func (r *objectsREST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
+func (r *objectsREST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc,
+	opts *metav1.CreateOptions) (runtime.Object, error) {
 	in := obj.(*v1alpha1.PlanObjects)
 	stored, err := r.plans.Get(ctx, name, &metav1.GetOptions{})
 	if err != nil {
@@ -61,7 +63,8 @@ func (r *objectsREST) Create(ctx context.Context, name string, obj runtime.Objec
 		return out, nil
 	}
 	if in.Spec.Discard {
-		_, _, err := r.plans.Delete(ctx, name, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(p.UID))})
+		_, _, err := r.plans.Delete(ctx, name, rest.ValidateAllObjectFunc,
+			&metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(p.UID))})
 		if apierrors.IsNotFound(err) {
 			err = nil
 		}
@@ -86,13 +89,16 @@ func mayUpload(ctx context.Context, p *v1alpha1.Plan, chunk *v1alpha1.PlanObject
 	who := requester(ctx)
 	switch {
 	case !p.Spec.Speculative:
-		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, errors.New("it plans recorded objects; only a plan with spec.speculative accepts uploaded objects"))
+		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name,
+			errors.New("it plans recorded objects; only a plan with spec.speculative accepts uploaded objects"))
 	case who == nil || p.Status.RequestedBy == nil || !who.Within(p.Status.RequestedBy):
-		return apierrors.NewForbidden(v1alpha1.Resource("plans"), p.Name, fmt.Errorf("only %s, who created the plan, may upload its objects", nameOf(p.Status.RequestedBy)))
+		return apierrors.NewForbidden(v1alpha1.Resource("plans"), p.Name,
+			fmt.Errorf("only %s, who created the plan, may upload its objects", nameOf(p.Status.RequestedBy)))
 	case chunk.Discard:
 		return nil
 	case p.Status.UploadedObjects != nil:
-		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, errors.New("its upload is complete; make another plan"))
+		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name,
+			errors.New("its upload is complete; make another plan"))
 	case p.Ended():
 		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, errors.New("it has ended; make another plan"))
 	}
@@ -103,13 +109,15 @@ func validateChunk(chunk *v1alpha1.PlanObjectsSpec) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")
 	if chunk.Chunk < 0 || chunk.Chunk >= maxChunks {
-		errs = append(errs, field.Invalid(spec.Child("chunk"), chunk.Chunk, fmt.Sprintf("must be between 0 and %d", maxChunks-1)))
+		errs = append(errs, field.Invalid(spec.Child("chunk"), chunk.Chunk,
+			fmt.Sprintf("must be between 0 and %d", maxChunks-1)))
 	}
 	if n := len(chunk.Objects) + len(chunk.Prune); n > maxChunkObjects {
 		errs = append(errs, field.TooMany(spec.Child("objects"), n, maxChunkObjects))
 	}
 	if chunk.FieldManager == "" && !chunk.Discard {
-		errs = append(errs, field.Required(spec.Child("fieldManager"), "the field manager that would record the objects"))
+		errs = append(errs, field.Required(spec.Child("fieldManager"),
+			"the field manager that would record the objects"))
 	}
 	return errs
 }
@@ -119,13 +127,16 @@ func (r *objectsREST) complete(ctx context.Context, p *v1alpha1.Plan, count int3
 	info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
 		next := old.(*v1alpha1.Plan).DeepCopy()
 		if next.UID != p.UID {
-			return nil, apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, errors.New("another plan has this name now"))
+			return nil, apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name,
+				errors.New("another plan has this name now"))
 		}
 		next.Status.UploadedObjects = &count
-		condition.Reconciling(&next.Status.Conditions, next.Generation, v1alpha1.ReasonPlanning, "Waiting to be planned.")
+		condition.Reconciling(&next.Status.Conditions, next.Generation, v1alpha1.ReasonPlanning,
+			"Waiting to be planned.")
 		return next, nil
 	})
-	_, _, err := updateWhole(ctx, r.plans, p.Name, info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, &metav1.UpdateOptions{})
+	_, _, err := updateWhole(ctx, r.plans, p.Name, info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc,
+		&metav1.UpdateOptions{})
 	return err
 }
 

@@ -21,9 +21,9 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// WithShortPatchErrors removes the object from the errors about patches. If a patched object cannot be decoded, the error
-// of Kubernetes' handler has the whole object, also for users who may patch a Secret and not read it. The new error
-// names the field and the expected form only.
+// WithShortPatchErrors removes the object from the errors about patches. If a patched object cannot be decoded, the
+// error of Kubernetes' handler has the whole object, also for users who may patch a Secret and not read it. The new
+// error names the field and the expected form only.
 func WithShortPatchErrors(next http.Handler, codecs Codecs) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, ok := genericapirequest.RequestInfoFrom(r.Context())

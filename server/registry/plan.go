@@ -53,8 +53,10 @@ func newPlans(c Config) (*planREST, *planStatusREST, error) {
 		warn:           warnOfCopy,
 		keepOwn: func(s, old *v1alpha1.PlanStatus) {
 			// Only the server writes these fields, each through its own subresource.
-			s.RequestedBy, s.RequestedAt, s.Stack, s.Approval, s.Approvals, s.Cancel = old.RequestedBy, old.RequestedAt, old.Stack, old.Approval, old.Approvals, old.Cancel
-			s.AutomaticApproval, s.UploadedObjects = keepAutomatic(s.AutomaticApproval, old.AutomaticApproval), old.UploadedObjects
+			s.RequestedBy, s.RequestedAt, s.Stack, s.Approval, s.Approvals, s.Cancel = old.RequestedBy, old.RequestedAt,
+				old.Stack, old.Approval, old.Approvals, old.Cancel
+			s.AutomaticApproval, s.UploadedObjects = keepAutomatic(s.AutomaticApproval, old.AutomaticApproval),
+				old.UploadedObjects
 		},
 		mayWriteStatus: statusOfPlan,
 	}
@@ -62,7 +64,8 @@ func newPlans(c Config) (*planREST, *planStatusREST, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &planREST{resourceREST: resourceREST{Store: store, short: "plan", busy: beingApplied}, authorizer: c.Authorizer, backend: c.Backend, mayRead: c.MayRead},
+	return &planREST{resourceREST: resourceREST{Store: store, short: "plan", busy: beingApplied},
+			authorizer: c.Authorizer, backend: c.Backend, mayRead: c.MayRead},
 		&planStatusREST{statusREST, c.MayRead}, nil
 }
 
@@ -81,18 +84,21 @@ func statusOfPlan(ctx context.Context, _, _ *v1alpha1.Plan) field.ErrorList {
 }
 
 // Create creates a plan.
-func (r *planREST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
+func (r *planREST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc,
+	opts *metav1.CreateOptions) (runtime.Object, error) {
 	obj, err := r.resourceREST.Create(ctx, obj, r.authorizeAutomatic(validate), opts)
 	return r.mayRead.response(ctx, obj, err)
 }
 
 // Update updates a plan. A server-side apply may create one.
-func (r *planREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, force bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+func (r *planREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc,
+	update rest.ValidateObjectUpdateFunc, force bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	info = rest.WrapUpdatedObjectInfo(info, func(_ context.Context, obj, _ runtime.Object) (runtime.Object, error) {
 		markCopy(obj)
 		return obj, nil
 	})
-	obj, created, err := r.Store.Update(ctx, name, info, r.authorizeAutomatic(create), keepRecordFinalizer(update), force, opts)
+	obj, created, err := r.Store.Update(ctx, name, info, r.authorizeAutomatic(create), keepRecordFinalizer(update),
+		force, opts)
 	obj, err = r.mayRead.response(ctx, obj, err)
 	return obj, created, err
 }
@@ -104,11 +110,13 @@ func keepRecordFinalizer(validate rest.ValidateObjectUpdateFunc) rest.ValidateOb
 			return err
 		}
 		p := obj.(*v1alpha1.Plan)
-		if byServer(ctx) || slices.Contains(p.Finalizers, v1alpha1.FinalizerRecord) || !slices.Contains(old.(*v1alpha1.Plan).Finalizers, v1alpha1.FinalizerRecord) {
+		if byServer(ctx) || slices.Contains(p.Finalizers, v1alpha1.FinalizerRecord) ||
+			!slices.Contains(old.(*v1alpha1.Plan).Finalizers, v1alpha1.FinalizerRecord) {
 			return nil
 		}
-		return apierrors.NewInvalid(v1alpha1.Kind("Plan"), p.Name, field.ErrorList{field.Forbidden(field.NewPath("metadata", "finalizers"),
-			v1alpha1.FinalizerRecord+" stays until the plan has ended and its PlanRecord is written; then the server removes it")})
+		return apierrors.NewInvalid(v1alpha1.Kind("Plan"), p.Name,
+			field.ErrorList{field.Forbidden(field.NewPath("metadata", "finalizers"),
+				v1alpha1.FinalizerRecord+" stays until the plan has ended and its PlanRecord is written; then the server removes it")})
 	}
 }
 
@@ -123,7 +131,8 @@ func (r *planREST) authorizeAutomatic(validate rest.ValidateObjectFunc) rest.Val
 		if !p.ApprovesItself() || !p.Status.AutomaticApproval.ByPolicy || p.Status.Stack != nil {
 			return nil
 		}
-		err := mayApprove(ctx, r.authorizer, p, `a plan with spec.approval "Automatic" needs it: leave that out, and let another user approve the plan`)
+		err := mayApprove(ctx, r.authorizer, p,
+			`a plan with spec.approval "Automatic" needs it: leave that out, and let another user approve the plan`)
 		if !apierrors.IsForbidden(err) {
 			return err
 		}
@@ -143,7 +152,8 @@ func (c Config) requesterMayNotApprove(ctx context.Context, p *v1alpha1.Plan) bo
 	if who == nil {
 		return true
 	}
-	right := store.Right{Verb: store.VerbApprove, Namespace: p.Namespace, Group: groupName, Resource: "plans", Name: p.Name}
+	right := store.Right{Verb: store.VerbApprove, Namespace: p.Namespace, Group: groupName, Resource: "plans",
+		Name: p.Name}
 	may, err := rights.Access{Authorizer: c.Authorizer}.May(ctx, *who, right)
 	return err != nil || !may
 }
@@ -169,8 +179,9 @@ func mayApprove(ctx context.Context, a authorizer.Authorizer, p *v1alpha1.Plan, 
 // namespace means all namespaces.
 func approveAttributes(who user.Info, namespace, name string) authorizer.AttributesRecord {
 	return authorizer.AttributesRecord{
-		User: who, Verb: "approve", Namespace: namespace, APIGroup: groupName, APIVersion: v1alpha1.SchemeGroupVersion.Version,
-		Resource: "plans", Name: name, ResourceRequest: true,
+		User: who, Verb: "approve", Namespace: namespace, APIGroup: groupName,
+		APIVersion: v1alpha1.SchemeGroupVersion.Version,
+		Resource:   "plans", Name: name, ResourceRequest: true,
 	}
 }
 
@@ -199,21 +210,26 @@ func setPlanDefaults(p *v1alpha1.Plan) {
 func validatePlan(p *v1alpha1.Plan) field.ErrorList {
 	errs := validateObjectName(p.Name)
 	spec := field.NewPath("spec")
-	errs = append(errs, validateEnum(p.Spec.Refresh, spec.Child("refresh"), v1alpha1.RefreshNone, v1alpha1.RefreshChanged, v1alpha1.RefreshAll)...)
-	errs = append(errs, validateEnum(p.Spec.Approval, spec.Child("approval"), v1alpha1.ApprovalManual, v1alpha1.ApprovalAutomatic)...)
+	errs = append(errs, validateEnum(p.Spec.Refresh, spec.Child("refresh"), v1alpha1.RefreshNone,
+		v1alpha1.RefreshChanged, v1alpha1.RefreshAll)...)
+	errs = append(errs, validateEnum(p.Spec.Approval, spec.Child("approval"), v1alpha1.ApprovalManual,
+		v1alpha1.ApprovalAutomatic)...)
 	if p.Spec.Selector != nil {
-		errs = append(errs, metav1validation.ValidateLabelSelector(p.Spec.Selector, metav1validation.LabelSelectorValidationOptions{}, spec.Child("selector"))...)
+		errs = append(errs, metav1validation.ValidateLabelSelector(p.Spec.Selector,
+			metav1validation.LabelSelectorValidationOptions{}, spec.Child("selector"))...)
 	}
 	errs = append(errs, validateAddresses(p.Spec.Targets, spec.Child("targets"), anyMode)...)
 	errs = append(errs, validateAddresses(p.Spec.Exclude, spec.Child("exclude"), anyMode)...)
 	errs = append(errs, validateAddresses(p.Spec.Replace, spec.Child("replace"), v1alpha1.ModeManaged)...)
 	errs = append(errs, validateAddresses(p.Spec.Invoke, spec.Child("invoke"), v1alpha1.ModeAction)...)
 	if len(p.Spec.Targets) > 0 && len(p.Spec.Exclude) > 0 {
-		errs = append(errs, field.Invalid(spec.Child("exclude"), field.OmitValueType{}, "cannot be combined with spec.targets: name either the resources to plan, or those to leave out"))
+		errs = append(errs, field.Invalid(spec.Child("exclude"), field.OmitValueType{},
+			"cannot be combined with spec.targets: name either the resources to plan, or those to leave out"))
 	}
 	errs = append(errs, validateExcluded(p, spec)...)
 	if p.Spec.Speculative && p.Spec.Approval == v1alpha1.ApprovalAutomatic {
-		errs = append(errs, field.Invalid(spec.Child("approval"), p.Spec.Approval, "cannot be combined with spec.speculative: its objects are never recorded, so nothing can be applied"))
+		errs = append(errs, field.Invalid(spec.Child("approval"), p.Spec.Approval,
+			"cannot be combined with spec.speculative: its objects are never recorded, so nothing can be applied"))
 	}
 	errs = append(errs, validateReads(p, spec)...)
 	if of := p.Spec.Shown; of != nil && (of.Name == "" || of.UID == "") {
@@ -222,20 +238,26 @@ func validatePlan(p *v1alpha1.Plan) field.ErrorList {
 	if p.Spec.RefreshOnly {
 		switch {
 		case len(p.Spec.Invoke) > 0:
-			errs = append(errs, field.Invalid(spec.Child("refreshOnly"), true, "cannot be combined with spec.invoke: a plan that only reads runs no actions"))
+			errs = append(errs, field.Invalid(spec.Child("refreshOnly"), true,
+				"cannot be combined with spec.invoke: a plan that only reads runs no actions"))
 		case p.Spec.Destroy:
-			errs = append(errs, field.Invalid(spec.Child("refreshOnly"), true, "cannot be combined with spec.destroy: a plan that only reads destroys nothing"))
+			errs = append(errs, field.Invalid(spec.Child("refreshOnly"), true,
+				"cannot be combined with spec.destroy: a plan that only reads destroys nothing"))
 		case len(p.Spec.Replace) > 0:
-			errs = append(errs, field.Invalid(spec.Child("refreshOnly"), true, "cannot be combined with spec.replace: a plan that only reads replaces nothing"))
+			errs = append(errs, field.Invalid(spec.Child("refreshOnly"), true,
+				"cannot be combined with spec.replace: a plan that only reads replaces nothing"))
 		case p.Spec.Refresh == v1alpha1.RefreshNone:
-			errs = append(errs, field.Invalid(spec.Child("refresh"), p.Spec.Refresh, "cannot be combined with spec.refreshOnly: nothing would be read"))
+			errs = append(errs, field.Invalid(spec.Child("refresh"), p.Spec.Refresh,
+				"cannot be combined with spec.refreshOnly: nothing would be read"))
 		}
 	}
 	if p.Spec.Destroy && len(p.Spec.Replace) > 0 {
-		errs = append(errs, field.Invalid(spec.Child("destroy"), true, "cannot be combined with spec.replace: a plan that destroys replaces nothing"))
+		errs = append(errs, field.Invalid(spec.Child("destroy"), true,
+			"cannot be combined with spec.replace: a plan that destroys replaces nothing"))
 	}
 	if p.Spec.Destroy && len(p.Spec.Invoke) > 0 {
-		errs = append(errs, field.Invalid(spec.Child("destroy"), true, "cannot be combined with spec.invoke: a plan that destroys runs no actions"))
+		errs = append(errs, field.Invalid(spec.Child("destroy"), true,
+			"cannot be combined with spec.invoke: a plan that destroys runs no actions"))
 	}
 	return errs
 }
@@ -248,7 +270,8 @@ func validateReads(p *v1alpha1.Plan, spec *field.Path) field.ErrorList {
 		errs = append(errs, field.Forbidden(spec.Child("readAfter"), "only with spec.readBudget"))
 	case p.Spec.ReadBudget == nil:
 	case !p.Spec.RefreshOnly:
-		errs = append(errs, field.Forbidden(spec.Child("readBudget"), "only with spec.refreshOnly: a plan that left out reads would change resources on old values"))
+		errs = append(errs, field.Forbidden(spec.Child("readBudget"),
+			"only with spec.refreshOnly: a plan that left out reads would change resources on old values"))
 	case len(p.Spec.Exclude) > 0:
 		errs = append(errs, field.Forbidden(spec.Child("readBudget"), "cannot be combined with spec.exclude"))
 	}
@@ -267,22 +290,25 @@ func validateExcluded(p *v1alpha1.Plan, spec *field.Path) field.ErrorList {
 	for name, list := range map[string][]string{"replace": p.Spec.Replace, "invoke": p.Spec.Invoke} {
 		for i, s := range list {
 			if a, err := lang.ParseAddress(s); err == nil && excluded[a.In(p.Namespace)] {
-				errs = append(errs, field.Invalid(spec.Child(name).Index(i), s, "is left out by spec.exclude; remove it from one of the two"))
+				errs = append(errs, field.Invalid(spec.Child(name).Index(i), s,
+					"is left out by spec.exclude; remove it from one of the two"))
 			}
 		}
 	}
 	return errs
 }
 
-// validatePlanUpdate also keeps the annotations that name a workflow. When a stack is deleted, the server discards the plans
-// of its workflow, and a user could otherwise make any plan one of these.
+// validatePlanUpdate also keeps the annotations that name a workflow. When a stack is deleted, the server discards the
+// plans of its workflow, and a user could otherwise make any plan one of these.
 func validatePlanUpdate(p, old *v1alpha1.Plan) (errs field.ErrorList) {
 	if !sameSpec(p.Spec, old.Spec) {
-		errs = append(errs, field.Forbidden(field.NewPath("spec"), "the spec of a plan cannot be changed; create another plan"))
+		errs = append(errs, field.Forbidden(field.NewPath("spec"),
+			"the spec of a plan cannot be changed; create another plan"))
 	}
 	for _, key := range v1alpha1.WorkflowAnnotations {
 		if p.Annotations[key] != old.Annotations[key] {
-			errs = append(errs, field.Forbidden(field.NewPath("metadata", "annotations").Key(key), "the annotations of a plan that name its workflow cannot be changed; create another plan"))
+			errs = append(errs, field.Forbidden(field.NewPath("metadata", "annotations").Key(key),
+				"the annotations of a plan that name its workflow cannot be changed; create another plan"))
 		}
 	}
 	return errs

@@ -22,7 +22,8 @@ import (
 )
 
 func newPlanPolicies(c Config) (*resourceREST, error) {
-	return newPolicies(c, "planpolicies", "planpolicy", "pp", new(v1alpha1.PlanPolicy), new(v1alpha1.PlanPolicyList), true,
+	return newPolicies(c, "planpolicies", "planpolicy", "pp", new(v1alpha1.PlanPolicy), new(v1alpha1.PlanPolicyList),
+		true,
 		func(p *v1alpha1.PlanPolicy) v1alpha1.PlanPolicySpec { return p.Spec },
 		func(p *v1alpha1.PlanPolicy) any { return p.Spec },
 		func(p *v1alpha1.PlanPolicy) *v1alpha1.PlanPolicyStatus { return &p.Status },
@@ -30,7 +31,8 @@ func newPlanPolicies(c Config) (*resourceREST, error) {
 }
 
 func newClusterPlanPolicies(c Config) (*resourceREST, error) {
-	return newPolicies(c, "clusterplanpolicies", "clusterplanpolicy", "cpp", new(v1alpha1.ClusterPlanPolicy), new(v1alpha1.ClusterPlanPolicyList), false,
+	return newPolicies(c, "clusterplanpolicies", "clusterplanpolicy", "cpp", new(v1alpha1.ClusterPlanPolicy),
+		new(v1alpha1.ClusterPlanPolicyList), false,
 		func(p *v1alpha1.ClusterPlanPolicy) v1alpha1.PlanPolicySpec { return p.Spec.PlanPolicySpec },
 		func(p *v1alpha1.ClusterPlanPolicy) any { return p.Spec },
 		func(p *v1alpha1.ClusterPlanPolicy) *v1alpha1.PlanPolicyStatus { return &p.Status },
@@ -38,15 +40,21 @@ func newClusterPlanPolicies(c Config) (*resourceREST, error) {
 }
 
 // newPolicies returns the registry of a kind of policy. rules returns the rules of an object, and spec everything that
-// users write in it. The user of each write is the author of the policy, because a rule AllowAutomatic has the author's rights.
-func newPolicies[T deepCopier[T]](c Config, plural, singular, short string, example, list runtime.Object, namespaced bool,
-	rules func(T) v1alpha1.PlanPolicySpec, spec func(T) any, status func(T) *v1alpha1.PlanPolicyStatus, validate func(T) field.ErrorList,
+// users write in it. The user of each write is the author of the policy, because a rule AllowAutomatic has the author's
+// rights.
+func newPolicies[T deepCopier[T]](c Config, plural, singular, short string, example, list runtime.Object,
+	namespaced bool,
+	rules func(T) v1alpha1.PlanPolicySpec, spec func(T) any, status func(T) *v1alpha1.PlanPolicyStatus,
+	validate func(T) field.ErrorList,
 ) (*resourceREST, error) {
 	strategy := kindStrategy[T, v1alpha1.PlanPolicyStatus]{
 		ObjectTyper:   c.Codecs.Scheme,
 		NameGenerator: names.SimpleNameGenerator,
 		namespaced:    namespaced,
-		begin:         func(ctx context.Context, p T) { *status(p) = v1alpha1.PlanPolicyStatus{Author: requester(ctx)} },
+		begin: func(ctx context.Context,
+			p T) {
+			*status(p) = v1alpha1.PlanPolicyStatus{Author: requester(ctx)}
+		},
 		prepareUpdate: func(ctx context.Context, p, _ T) {
 			if !byServer(ctx) {
 				status(p).Author = requester(ctx)
@@ -55,26 +63,31 @@ func newPolicies[T deepCopier[T]](c Config, plural, singular, short string, exam
 		spec:   spec,
 		status: status,
 		validate: func(p T) field.ErrorList {
-			return slices.Concat(validateObjectName(p.GetName()), policy.Validate(rules(p), field.NewPath("spec")), validate(p))
+			return slices.Concat(validateObjectName(p.GetName()), policy.Validate(rules(p), field.NewPath("spec")),
+				validate(p))
 		},
 	}
 	store, err := newStoreOnly(c, plural, singular, example, list, strategy, planPolicyTable)
 	if err != nil {
 		return nil, err
 	}
-	return &resourceREST{Store: store, short: short, mayWrite: mayAllowAutomatic(c.Authorizer, plural, func(obj runtime.Object) v1alpha1.PlanPolicySpec { return rules(obj.(T)) })}, nil
+	return &resourceREST{Store: store, short: short,
+		mayWrite: mayAllowAutomatic(c.Authorizer, plural,
+			func(obj runtime.Object) v1alpha1.PlanPolicySpec { return rules(obj.(T)) })}, nil
 }
 
 func validateNamespaceSelector(p *v1alpha1.ClusterPlanPolicy) field.ErrorList {
 	if p.Spec.NamespaceSelector == nil {
 		return nil
 	}
-	return metav1validation.ValidateLabelSelector(p.Spec.NamespaceSelector, metav1validation.LabelSelectorValidationOptions{}, field.NewPath("spec", "namespaceSelector"))
+	return metav1validation.ValidateLabelSelector(p.Spec.NamespaceSelector,
+		metav1validation.LabelSelectorValidationOptions{}, field.NewPath("spec", "namespaceSelector"))
 }
 
 // mayAllowAutomatic rejects a policy with a rule AllowAutomatic if the user may not approve all plans of the policy,
 // because the rule replaces an approval.
-func mayAllowAutomatic(a authorizer.Authorizer, resource string, spec func(runtime.Object) v1alpha1.PlanPolicySpec) func(ctx context.Context, obj, old runtime.Object) error {
+func mayAllowAutomatic(a authorizer.Authorizer, resource string,
+	spec func(runtime.Object) v1alpha1.PlanPolicySpec) func(ctx context.Context, obj, old runtime.Object) error {
 	return func(ctx context.Context, obj, _ runtime.Object) error {
 		if !policy.AllowsAutomatic(spec(obj)) {
 			return nil
@@ -99,13 +112,15 @@ func mayAllowAutomatic(a authorizer.Authorizer, resource string, spec func(runti
 			where = "all namespaces"
 		}
 		return apierrors.NewForbidden(v1alpha1.Resource(resource), m.GetName(),
-			fmt.Errorf("user %q has no verb \"approve\" on plans in %s, which a rule with the effect %s needs", who.GetName(), where, v1alpha1.PolicyAllowAutomatic))
+			fmt.Errorf("user %q has no verb \"approve\" on plans in %s, which a rule with the effect %s needs",
+				who.GetName(), where, v1alpha1.PolicyAllowAutomatic))
 	}
 }
 
 // applyPolicies evaluates the policies for an approval. It returns an error if they do not permit it. more is true if
 // the plan needs further approvals; then applyPolicies has added this one.
-func applyPolicies(ctx context.Context, p *v1alpha1.Plan, approval v1alpha1.PlanApproval, judge JudgeFunc) (more bool, err error) {
+func applyPolicies(ctx context.Context, p *v1alpha1.Plan, approval v1alpha1.PlanApproval,
+	judge JudgeFunc) (more bool, err error) {
 	given, requester := p.Status.Approvals, p.Status.RequestedBy
 	all := append(given[:len(given):len(given)], approval)
 	out, err := changes.NotApprovedIndexes(all)
@@ -151,8 +166,8 @@ func applyPolicies(ctx context.Context, p *v1alpha1.Plan, approval v1alpha1.Plan
 	return missing != "", nil
 }
 
-// approvedBefore returns the name of a user behind an approval who gave an earlier one, also through a workflow; "" if there
-// is none.
+// approvedBefore returns the name of a user behind an approval who gave an earlier one, also through a workflow; "" if
+// there is none.
 func approvedBefore(given []v1alpha1.PlanApproval, who *v1alpha1.Identity) string {
 	if who == nil {
 		return ""
@@ -169,6 +184,7 @@ func approvedBefore(given []v1alpha1.PlanApproval, who *v1alpha1.Identity) strin
 
 func refusedByPolicy(p *v1alpha1.Plan, why string) error {
 	err := apierrors.NewForbidden(v1alpha1.Resource("plans"), p.Name, errors.New(why))
-	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: v1alpha1.CausePolicy, Message: why})
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes,
+		metav1.StatusCause{Type: v1alpha1.CausePolicy, Message: why})
 	return err
 }

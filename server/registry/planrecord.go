@@ -65,13 +65,15 @@ func recordAttributes(obj runtime.Object) (labels.Set, fields.Set, error) {
 	if !ok {
 		return nil, nil, fmt.Errorf("select by attributes: unexpected type %T", obj)
 	}
-	return r.Labels, fields.Set{"metadata.name": r.Name, "metadata.namespace": r.Namespace, recordPlanField: r.Plan.Name}, nil
+	return r.Labels, fields.Set{"metadata.name": r.Name, "metadata.namespace": r.Namespace,
+		recordPlanField: r.Plan.Name}, nil
 }
 
 func (*recordREST) ShortNames() []string { return []string{"planrec"} }
 
 // Create creates a record; only the server may.
-func (r *recordREST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
+func (r *recordREST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc,
+	opts *metav1.CreateOptions) (runtime.Object, error) {
 	if err := requireServer(ctx, obj.(*v1alpha1.PlanRecord).Name); err != nil {
 		return nil, err
 	}
@@ -79,7 +81,9 @@ func (r *recordREST) Create(ctx context.Context, obj runtime.Object, validate re
 }
 
 // Update updates a record; only the server may.
-func (r *recordREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, force bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+func (r *recordREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo,
+	create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, force bool,
+	opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	if err := requireServer(ctx, name); err != nil {
 		return nil, false, err
 	}

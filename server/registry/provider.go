@@ -29,7 +29,8 @@ func newProviders(c Config) (*resourceREST, *statusREST, error) {
 		ObjectTyper:   c.Codecs.Scheme,
 		NameGenerator: names.SimpleNameGenerator,
 		begin: func(_ context.Context, p *v1alpha1.Provider) {
-			p.Status = v1alpha1.ProviderStatus{Conditions: initialConditions(v1alpha1.ReasonInstalling, "Waiting to be installed.")}
+			p.Status = v1alpha1.ProviderStatus{Conditions: initialConditions(v1alpha1.ReasonInstalling,
+				"Waiting to be installed.")}
 		},
 		spec:           func(p *v1alpha1.Provider) any { return p.Spec },
 		status:         func(p *v1alpha1.Provider) *v1alpha1.ProviderStatus { return &p.Status },
@@ -44,19 +45,22 @@ func newProviders(c Config) (*resourceREST, *statusREST, error) {
 			return statusByServer(ctx, "a Provider")
 		},
 	}
-	store, statusREST, err := newStore(c, "provider", new(v1alpha1.Provider), new(v1alpha1.ProviderList), strategy, providerTable)
+	store, statusREST, err := newStore(c, "provider", new(v1alpha1.Provider), new(v1alpha1.ProviderList), strategy,
+		providerTable)
 	if err != nil {
 		return nil, nil, err
 	}
 	hold := newHeldConfig(c, strategy)
 	hold.Refused, hold.Needed = "No new objects of its kinds can be created.", neededByObjects
-	return &resourceREST{Store: store, short: "prov", held: NewHeld(store, hold), mayWrite: refuseUntrusted(c.Trust)}, statusREST, nil
+	return &resourceREST{Store: store, short: "prov", held: NewHeld(store, hold), mayWrite: refuseUntrusted(c.Trust)},
+		statusREST, nil
 }
 
 // warnVersion warns of a changed version constraint, because another version then serves all objects of the Provider's
 // kinds. A constraint that names the installed version alone changes nothing.
 func warnVersion(ctx context.Context, b *Backend, p, old *v1alpha1.Provider) []string {
-	if p.Spec.Version == old.Spec.Version || p.Status.Version == "" || isVersion(p.Spec.Version, p.Status.Version) || b.ProviderNamespaces == nil {
+	if p.Spec.Version == old.Spec.Version || p.Status.Version == "" || isVersion(p.Spec.Version, p.Status.Version) ||
+		b.ProviderNamespaces == nil {
 		return nil
 	}
 	counts, err := b.ProviderNamespaces(ctx, p.Name)
@@ -85,11 +89,12 @@ func isVersion(constraint, version string) bool {
 	return err == nil && written.Equal(installed)
 }
 
-// neededByObjects is the Needed of a Provider. Without the Provider, the objects of its kinds would be inaccessible, even
-// those without infrastructure.
+// neededByObjects is the Needed of a Provider. Without the Provider, the objects of its kinds would be inaccessible,
+// even those without infrastructure.
 func neededByObjects(count int, example string) string {
 	if count == 1 {
-		return "an object of its kinds exists: " + example + ". The server removes it with that object: delete the object, and destroy its infrastructure if it has any."
+		return "an object of its kinds exists: " + example +
+			". The server removes it with that object: delete the object, and destroy its infrastructure if it has any."
 	}
 	return fmt.Sprintf("%d objects of its kinds exist, such as %s. The server removes it with the last of them: delete the objects, and destroy the infrastructure that they have.", count, example)
 }
@@ -107,7 +112,8 @@ func validateProvider(p *v1alpha1.Provider, protected []string) field.ErrorList 
 		errs = append(errs, field.TooLong(spec.Child("version"), "", maxConstraint))
 	} else if v != "" {
 		if _, err := goversion.NewConstraint(v); err != nil {
-			errs = append(errs, field.Invalid(spec.Child("version"), v, `not a version constraint; write it as in Terraform, such as "~> 6.0" or ">= 1.2, < 2.0"`))
+			errs = append(errs, field.Invalid(spec.Child("version"), v,
+				`not a version constraint; write it as in Terraform, such as "~> 6.0" or ">= 1.2, < 2.0"`))
 		}
 	}
 	if source, err := provider.ParseSource(p.Spec.Source); err == nil && source.BuiltIn() {
@@ -123,7 +129,8 @@ func validateProvider(p *v1alpha1.Provider, protected []string) field.ErrorList 
 func validateBuiltIn(p *v1alpha1.Provider, spec *field.Path) (errs field.ErrorList) {
 	refuse := func(name string, set bool) {
 		if set {
-			errs = append(errs, field.Forbidden(spec.Child(name), "the provider is a part of the server: remove the field"))
+			errs = append(errs, field.Forbidden(spec.Child(name),
+				"the provider is a part of the server: remove the field"))
 		}
 	}
 	refuse("version", p.Spec.Version != "")
@@ -142,7 +149,8 @@ func validateProviderUpdate(p, old *v1alpha1.Provider) field.ErrorList {
 		"field is immutable: it is %q; to use another provider, create a Provider with another name, or delete this one first", old.Spec.Source))}
 }
 
-// sameSource reports whether two addresses are those of one provider: hashicorp/aws is registry.terraform.io/hashicorp/aws.
+// sameSource reports whether two addresses are those of one provider: hashicorp/aws is
+// registry.terraform.io/hashicorp/aws.
 func sameSource(a, b string) bool {
 	if a == b {
 		return true
@@ -158,7 +166,8 @@ func sameSource(a, b string) bool {
 // validateProviderName validates the name of a Provider, which is the first label of an API group.
 func validateProviderName(name string, path *field.Path) field.ErrorList {
 	if len(name) > maxProviderName {
-		return field.ErrorList{field.Invalid(path, shorten(name), "must be at most 40 characters, because it is a part of the API group of the provider's kinds")}
+		return field.ErrorList{field.Invalid(path, shorten(name),
+			"must be at most 40 characters, because it is a part of the API group of the provider's kinds")}
 	}
 	var errs field.ErrorList
 	for _, msg := range validation.IsDNS1123Label(name) {

@@ -41,7 +41,10 @@ func newProviderConfigs(c Config, providers *genericregistry.Store) (*resourceRE
 		NameGenerator: names.SimpleNameGenerator,
 		namespaced:    true,
 		begin: func(ctx context.Context, pc *v1alpha1.ProviderConfig) {
-			pc.Status = v1alpha1.ProviderConfigStatus{Contributors: replaceWriter(ctx, nil, writtenArguments(pc, nil)...), Conditions: initialConditions(v1alpha1.ReasonProviderNotReady, "The provider has not checked the configuration yet.")}
+			pc.Status = v1alpha1.ProviderConfigStatus{Contributors: replaceWriter(ctx, nil,
+				writtenArguments(pc, nil)...),
+				Conditions: initialConditions(v1alpha1.ReasonProviderNotReady,
+					"The provider has not checked the configuration yet.")}
 		},
 		prepareUpdate: func(ctx context.Context, pc, old *v1alpha1.ProviderConfig) {
 			pc.Status.Contributors = replaceWriter(ctx, pc.Status.Contributors, writtenArguments(pc, old)...)
@@ -70,18 +73,20 @@ func newProviderConfigs(c Config, providers *genericregistry.Store) (*resourceRE
 			return warnProviderConfig(ctx, pc, block)
 		},
 	}
-	stored, statusREST, err := newStore(c, "providerconfig", new(v1alpha1.ProviderConfig), new(v1alpha1.ProviderConfigList), strategy, providerConfigTable)
+	stored, statusREST, err := newStore(c, "providerconfig", new(v1alpha1.ProviderConfig),
+		new(v1alpha1.ProviderConfigList), strategy, providerConfigTable)
 	if err != nil {
 		return nil, nil, err
 	}
 	mayDelete := func(ctx context.Context, obj runtime.Object) error {
 		return c.mayUncover(ctx, stored.List, obj.(*v1alpha1.ProviderConfig))
 	}
-	return &resourceREST{Store: stored, short: "pc", held: NewHeld(stored, newHeldConfig(c, strategy)), mayWrite: authorizeReferences(c.AuthorizeReferences), mayDelete: mayDelete}, statusREST, nil
+	return &resourceREST{Store: stored, short: "pc", held: NewHeld(stored, newHeldConfig(c, strategy)),
+		mayWrite: authorizeReferences(c.AuthorizeReferences), mayDelete: mayDelete}, statusREST, nil
 }
 
-// mayUncover checks the right to delete the ProviderConfig "default", beside one with the name of its provider. Later creates then take
-// the arguments of the other one, and nothing tells who caused that.
+// mayUncover checks the right to delete the ProviderConfig "default", beside one with the name of its provider. Later
+// creates then take the arguments of the other one, and nothing tells who caused that.
 func (c Config) mayUncover(ctx context.Context, list listFunc, cfg *v1alpha1.ProviderConfig) error {
 	if byServer(ctx) || cfg.Name != v1alpha1.DefaultProviderConfig {
 		return nil
@@ -98,7 +103,8 @@ func (c Config) mayUncover(ctx context.Context, list listFunc, cfg *v1alpha1.Pro
 	}
 	approve := []store.Right{{Verb: store.VerbApprove, Namespace: cfg.Namespace, Group: groupName, Resource: "plans"}}
 	return requireRights(ctx, c.Authorizer, "providerconfigs", cfg.Name, approve, fmt.Sprintf(
-		"resources of the provider %[1]q that name no ProviderConfig would take the one with the name %[1]q", cfg.Spec.Provider))
+		"resources of the provider %[1]q that name no ProviderConfig would take the one with the name %[1]q",
+		cfg.Spec.Provider))
 }
 
 // listFunc lists the objects of a namespace.
@@ -106,13 +112,15 @@ type listFunc func(context.Context, *metainternalversion.ListOptions) (runtime.O
 
 // schemaOf returns the schema of a provider's configuration, and whether the Provider exists. The schema is nil if the
 // provider is not ready, or another version of it is being installed.
-func schemaOf(ctx context.Context, c Config, providers *genericregistry.Store, pc *v1alpha1.ProviderConfig) (block *schema.Block, exists bool) {
+func schemaOf(ctx context.Context, c Config, providers *genericregistry.Store,
+	pc *v1alpha1.ProviderConfig) (block *schema.Block, exists bool) {
 	obj, err := providers.Get(request.WithNamespace(ctx, metav1.NamespaceNone), pc.Spec.Provider, &metav1.GetOptions{})
 	if err != nil {
 		return nil, !apierrors.IsNotFound(err)
 	}
 	p := obj.(*v1alpha1.Provider)
-	if p.Status.ObservedGeneration != p.Generation || !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady) {
+	if p.Status.ObservedGeneration != p.Generation || !meta.IsStatusConditionTrue(p.Status.Conditions,
+		v1alpha1.ConditionReady) {
 		return nil, true
 	}
 	return c.ConfigBlock(pc.Spec.Provider), true
@@ -144,7 +152,8 @@ func providerNames(ctx context.Context, providers *genericregistry.Store) []stri
 // None is an error, because another version of the provider may come later. block is nil if the schema of the provider
 // is not known.
 func warnProviderConfig(ctx context.Context, pc *v1alpha1.ProviderConfig, block *schema.Block) []string {
-	if args, err := configArguments(pc.Spec.Config); err == nil && block == nil && len(args)+len(pc.Spec.SecretRefs) > 0 {
+	if args, err := configArguments(pc.Spec.Config); err == nil && block == nil && len(args)+
+		len(pc.Spec.SecretRefs) > 0 {
 		return []string{fmt.Sprintf("spec.config: the Provider %q is not ready, so the server checks the arguments later", pc.Spec.Provider)}
 	}
 	var out []string
@@ -175,7 +184,8 @@ func authorizeReferences(authorize AuthorizeReferencesFunc) func(ctx context.Con
 		if len(problems) == 0 {
 			return nil
 		}
-		return apierrors.NewForbidden(v1alpha1.Resource("providerconfigs"), cfg.Name, errors.New(strings.Join(problems, "; ")))
+		return apierrors.NewForbidden(v1alpha1.Resource("providerconfigs"), cfg.Name,
+			errors.New(strings.Join(problems, "; ")))
 	}
 }
 
@@ -203,7 +213,8 @@ func validateProviderConfig(pc *v1alpha1.ProviderConfig) field.ErrorList {
 	}
 	for _, ref := range catalog.References(pc) {
 		if ref.IsModuleOutput() {
-			errs = append(errs, field.Invalid(field.NewPath(ref.Field), ref.Address.String(), "a ProviderConfig cannot refer to an output of a Module yet; refer to the resource, or to a ConfigMap"))
+			errs = append(errs, field.Invalid(field.NewPath(ref.Field), ref.Address.String(),
+				"a ProviderConfig cannot refer to an output of a Module yet; refer to the resource, or to a ConfigMap"))
 		}
 	}
 	if _, err := configArguments(pc.Spec.Meta); err != nil {
@@ -249,15 +260,19 @@ func validateSecretRefs(refs []v1alpha1.SecretArgument, config map[string]any, p
 		case ref.Argument == "":
 			errs = append(errs, field.Required(at.Child("argument"), "argument of the provider that takes the value"))
 		case !argumentPath.MatchString(ref.Argument):
-			errs = append(errs, field.Invalid(at.Child("argument"), shorten(ref.Argument), `must be the name of an argument, or the path of a nested one with dots, such as "auth.password"`))
+			errs = append(errs, field.Invalid(at.Child("argument"), shorten(ref.Argument),
+				`must be the name of an argument, or the path of a nested one with dots, such as "auth.password"`))
 		case seen[ref.Argument]:
 			errs = append(errs, field.Duplicate(at.Child("argument"), ref.Argument))
 		case hasArgument(config, ref.Argument):
-			errs = append(errs, field.Invalid(at.Child("argument"), ref.Argument, "is set in spec.config, too; remove it from one of the two"))
+			errs = append(errs, field.Invalid(at.Child("argument"), ref.Argument,
+				"is set in spec.config, too; remove it from one of the two"))
 		}
 		if ref.Rotates && catalog.ChoosesAccount(ref.Argument) {
-			errs = append(errs, field.Invalid(at.Child("rotates"), true, fmt.Sprintf("is for a credential, and %q chooses where calls go: "+
-				"whoever may write that key could lead an approved change to another account", shorten(ref.Argument))))
+			errs = append(errs, field.Invalid(at.Child("rotates"), true,
+				fmt.Sprintf("is for a credential, and %q chooses where calls go: "+
+					"whoever may write that key could lead an approved change to another account",
+					shorten(ref.Argument))))
 		}
 		seen[ref.Argument] = true
 		if ref.Name == "" {

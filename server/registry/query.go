@@ -51,10 +51,12 @@ type queries struct {
 // newQueries returns the storage for Queries.
 func newQueries(c Config, configs *genericregistry.Store) rest.Storage {
 	r := &queries{configs: configs, access: rights.Access{Authorizer: c.Authorizer}, types: c.Types, backend: c.Backend}
-	return answeredREST[*v1alpha1.Query]{queryTable{}, "query", func() *v1alpha1.Query { return new(v1alpha1.Query) }, r.answer}
+	return answeredREST[*v1alpha1.Query]{queryTable{}, "query", func() *v1alpha1.Query { return new(v1alpha1.Query) },
+		r.answer}
 }
 
-func (r *queries) answer(ctx context.Context, q *v1alpha1.Query, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) error {
+func (r *queries) answer(ctx context.Context, q *v1alpha1.Query, validate rest.ValidateObjectFunc,
+	opts *metav1.CreateOptions) error {
 	q.Status = v1alpha1.QueryStatus{}
 	if errs := r.complete(ctx, q); len(errs) > 0 {
 		return apierrors.NewInvalid(v1alpha1.Kind("Query"), q.Name, errs)
@@ -87,7 +89,8 @@ func (r *queries) failure(ctx context.Context, q *v1alpha1.Query, err error) err
 		return err
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return apierrors.NewTimeoutError(fmt.Sprintf("the provider did not list %s in time; restrict the query with spec.config, or with a smaller spec.limit", q.Spec.Type), 0)
+		return apierrors.NewTimeoutError(
+			fmt.Sprintf("the provider did not list %s in time; restrict the query with spec.config, or with a smaller spec.limit", q.Spec.Type), 0)
 	}
 	verb := "query"
 	if q.Spec.Import != nil {
@@ -120,11 +123,13 @@ func (r *queries) complete(ctx context.Context, q *v1alpha1.Query) field.ErrorLi
 	case q.Spec.Limit == 0:
 		q.Spec.Limit = defaultQuery
 	case q.Spec.Limit < 0 || q.Spec.Limit > maxQuery:
-		errs = append(errs, field.Invalid(spec.Child("limit"), q.Spec.Limit, fmt.Sprintf("must be between 1 and %d", maxQuery)))
+		errs = append(errs, field.Invalid(spec.Child("limit"), q.Spec.Limit,
+			fmt.Sprintf("must be between 1 and %d", maxQuery)))
 	}
 	if found.List == nil {
 		return append(errs, field.Invalid(spec.Child("type"), q.Spec.Type,
-			fmt.Sprintf("the provider %q cannot list this type; name a single resource with spec.import", found.Provider)))
+			fmt.Sprintf("the provider %q cannot list this type; name a single resource with spec.import",
+				found.Provider)))
 	}
 	return append(errs, validateArguments(ctx, q.Spec.Config, found.List.Block, spec.Child("config"))...)
 }
@@ -164,10 +169,12 @@ func validateImport(q *v1alpha1.Query, found kinds.Kind) field.ErrorList {
 			"cannot be combined with spec.import, which finds one resource"))
 	}
 	if q.Spec.Config != nil {
-		errs = append(errs, field.Invalid(spec.Child("config"), field.OmitValueType{}, "cannot be combined with spec.import, because these are arguments of a list"))
+		errs = append(errs, field.Invalid(spec.Child("config"), field.OmitValueType{},
+			"cannot be combined with spec.import, because these are arguments of a list"))
 	}
 	if q.Spec.Limit != 0 {
-		errs = append(errs, field.Invalid(spec.Child("limit"), q.Spec.Limit, "cannot be combined with spec.import, which finds one resource"))
+		errs = append(errs, field.Invalid(spec.Child("limit"), q.Spec.Limit,
+			"cannot be combined with spec.import, which finds one resource"))
 	}
 	by := q.Spec.Import
 	identified := by.Identity != nil && len(by.Identity.Raw) > 0
@@ -175,19 +182,22 @@ func validateImport(q *v1alpha1.Query, found kinds.Kind) field.ErrorList {
 	case by.ID == "" && !identified:
 		return append(errs, field.Required(at, "id or identity of the resource"))
 	case by.ID != "" && identified:
-		return append(errs, field.Invalid(at, field.OmitValueType{}, "id and identity exclude each other; remove one of the two"))
+		return append(errs, field.Invalid(at, field.OmitValueType{},
+			"id and identity exclude each other; remove one of the two"))
 	case by.ID != "":
 		return errs
 	}
 	var values map[string]any
 	if err := json.Unmarshal(by.Identity.Raw, &values); err != nil || values == nil {
-		return append(errs, field.Invalid(at.Child("identity"), field.OmitValueType{}, "must be a map of the identity's attributes"))
+		return append(errs, field.Invalid(at.Child("identity"), field.OmitValueType{},
+			"must be a map of the identity's attributes"))
 	}
 	return append(errs, found.ValidateIdentity(at.Child("identity"), values)...)
 }
 
 // validateArguments validates arguments that must not contain references.
-func validateArguments(ctx context.Context, raw *runtime.RawExtension, block *schema.Block, path *field.Path) field.ErrorList {
+func validateArguments(ctx context.Context, raw *runtime.RawExtension, block *schema.Block,
+	path *field.Path) field.ErrorList {
 	args, err := configArguments(raw)
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
@@ -197,15 +207,18 @@ func validateArguments(ctx context.Context, raw *runtime.RawExtension, block *sc
 	for _, d := range diags {
 		if d.Severity == v1alpha1.SeverityError {
 			errs = append(errs, &field.Error{
-				Type: field.ErrorTypeInvalid, Field: strings.Replace(d.Attribute, "spec", path.String(), 1), BadValue: field.OmitValueType{},
-				Detail: strings.TrimSpace(d.Summary + ". " + d.Detail),
+				Type: field.ErrorTypeInvalid, Field: strings.Replace(d.Attribute, "spec", path.String(), 1),
+				BadValue: field.OmitValueType{},
+				Detail:   strings.TrimSpace(d.Summary + ". " + d.Detail),
 			})
 		}
 	}
 	for _, ref := range config.References() {
 		errs = append(errs, &field.Error{
-			Type: field.ErrorTypeInvalid, Field: strings.Replace(ref.Field, "spec", path.String(), 1), BadValue: field.OmitValueType{},
-			Detail: fmt.Sprintf("refers to %s, but a query cannot contain references; write the value itself", ref.Address),
+			Type: field.ErrorTypeInvalid, Field: strings.Replace(ref.Field, "spec", path.String(), 1),
+			BadValue: field.OmitValueType{},
+			Detail: fmt.Sprintf("refers to %s, but a query cannot contain references; write the value itself",
+				ref.Address),
 		})
 	}
 	return errs
@@ -221,7 +234,8 @@ func (r *queries) configure(ctx context.Context, who v1alpha1.Identity, q *v1alp
 	}
 	path := field.NewPath("spec", "providerConfig")
 	refuse := func(format string, args ...any) error {
-		return apierrors.NewInvalid(v1alpha1.Kind("Query"), q.Name, field.ErrorList{field.Invalid(path, named, fmt.Sprintf(format, args...))})
+		return apierrors.NewInvalid(v1alpha1.Kind("Query"), q.Name,
+			field.ErrorList{field.Invalid(path, named, fmt.Sprintf(format, args...))})
 	}
 	for _, name := range candidates {
 		obj, err := r.configs.Get(ctx, name, &metav1.GetOptions{})

@@ -23,9 +23,9 @@ import (
 	hykubestorage "github.com/hykube/hykube/server/storage"
 )
 
-// resourcesREST serves Resources: one table of the objects of all providers' kinds, and of the instances of ResourceSets. It
-// is read-only. A user sees only objects of kinds for which the user has the same right: to list, watch or get. The server
-// checks that once for each kind and namespace, not for each object.
+// resourcesREST serves Resources: one table of the objects of all providers' kinds, and of the instances of
+// ResourceSets. It is read-only. A user sees only objects of kinds for which the user has the same right: to list,
+// watch or get. The server checks that once for each kind and namespace, not for each object.
 type resourcesREST struct {
 	tableConvertor
 	collection *hykubestorage.Collection
@@ -49,7 +49,8 @@ var (
 // newResources returns the storage for Resources.
 func newResources(c Config) resourcesREST {
 	return resourcesREST{
-		tableConvertor: resourceTable, objects: c.StoredObjects, kinds: c.Kinds, access: rights.Access{Authorizer: c.Authorizer},
+		tableConvertor: resourceTable, objects: c.StoredObjects, kinds: c.Kinds,
+		access:     rights.Access{Authorizer: c.Authorizer},
 		collection: c.Collection, backend: c.Backend,
 	}
 }
@@ -80,11 +81,13 @@ func (r resourcesREST) Get(ctx context.Context, name string, _ *metav1.GetOption
 	if err != nil {
 		return nil, err
 	}
-	right := store.Right{Verb: store.VerbGet, Namespace: genericapirequest.NamespaceValue(ctx), Group: kind.GVR.Group, Resource: kind.GVR.Resource, Name: object}
+	right := store.Right{Verb: store.VerbGet, Namespace: genericapirequest.NamespaceValue(ctx), Group: kind.GVR.Group,
+		Resource: kind.GVR.Resource, Name: object}
 	if may, err := r.access.May(ctx, who, right); err != nil {
 		return nil, apierrors.NewInternalError(err)
 	} else if !may {
-		return nil, apierrors.NewForbidden(kind.GVR.GroupResource(), object, fmt.Errorf("you need the verb %q on it to read it as a Resource", store.VerbGet))
+		return nil, apierrors.NewForbidden(kind.GVR.GroupResource(), object,
+			fmt.Errorf("you need the verb %q on it to read it as a Resource", store.VerbGet))
 	}
 	u, err := r.read(ctx, kind, right.Namespace, object)
 	if err != nil {
@@ -97,12 +100,14 @@ func (r resourcesREST) Get(ctx context.Context, name string, _ *metav1.GetOption
 }
 
 // read returns a stored object or an instance of a ResourceSet; nil if it does not exist.
-func (r resourcesREST) read(ctx context.Context, kind kinds.Kind, namespace, name string) (*unstructured.Unstructured, error) {
+func (r resourcesREST) read(ctx context.Context, kind kinds.Kind, namespace,
+	name string) (*unstructured.Unstructured, error) {
 	if !v1alpha1.IsVirtualName(name) || r.backend.Index == nil {
 		return r.objects.Get(ctx, kind.Stored(), namespace, name)
 	}
 	version, kindName := kind.GVK.ToAPIVersionAndKind()
-	found, ok, err := r.backend.Index.Find(ctx, v1alpha1.ObjectReference{APIVersion: version, Kind: kindName, Namespace: namespace, Name: name})
+	found, ok, err := r.backend.Index.Find(ctx,
+		v1alpha1.ObjectReference{APIVersion: version, Kind: kindName, Namespace: namespace, Name: name})
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -116,13 +121,15 @@ func (r resourcesREST) read(ctx context.Context, kind kinds.Kind, namespace, nam
 
 // view returns the objects that a request may read. The server does not know the plural of a kind that it does not
 // serve. So only users with the right to all kinds of the provider see objects of that kind.
-func (r resourcesREST) view(ctx context.Context, verb string, predicate storage.SelectionPredicate, may func(context.Context, store.Right) (bool, error)) hykubestorage.View {
+func (r resourcesREST) view(ctx context.Context, verb string, predicate storage.SelectionPredicate,
+	may func(context.Context, store.Right) (bool, error)) hykubestorage.View {
 	wantedKind, byKind := predicate.Field.RequiresExactMatch(v1alpha1.ResourceFieldKind)
 	wantedProvider, byProvider := predicate.Field.RequiresExactMatch(v1alpha1.ResourceFieldProvider)
 	visible := func(stored schema.GroupResource, namespace string) (bool, error) {
 		right := store.Right{Verb: verb, Namespace: namespace, Group: stored.Group, Resource: "*"}
 		kind, served := r.kinds.Stored(stored)
-		if provider, _ := v1alpha1.ProviderOfGroup(stored.Group); byProvider && provider != wantedProvider || byKind && served && kind.GVK.Kind != wantedKind {
+		if provider, _ := v1alpha1.ProviderOfGroup(stored.Group); byProvider && provider != wantedProvider ||
+			byKind && served && kind.GVK.Kind != wantedKind {
 			return false, nil
 		}
 		if served {
@@ -141,7 +148,8 @@ func (r resourcesREST) view(ctx context.Context, verb string, predicate storage.
 func WithReadOnlyResources(next http.Handler, codecs Codecs) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, ok := genericapirequest.RequestInfoFrom(r.Context())
-		if !ok || !info.IsResourceRequest || info.APIGroup != v1alpha1.GroupName || info.Resource != "resources" || info.Subresource != "" {
+		if !ok || !info.IsResourceRequest || info.APIGroup != v1alpha1.GroupName || info.Resource != "resources" ||
+			info.Subresource != "" {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -152,7 +160,8 @@ func WithReadOnlyResources(next http.Handler, codecs Codecs) http.Handler {
 		}
 		err := apierrors.NewMethodNotSupported(v1alpha1.Resource("resources"), info.Verb)
 		err.ErrStatus.Message = readOnlyMessage(info)
-		responsewriters.ErrorNegotiated(err, codecs.Factory, schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, w, r)
+		responsewriters.ErrorNegotiated(err, codecs.Factory,
+			schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, w, r)
 	})
 }
 
@@ -164,5 +173,6 @@ func readOnlyMessage(info *genericapirequest.RequestInfo) string {
 	if !ok || command == "" {
 		return about + "; write the objects of the kinds themselves, which `kubectl api-resources` lists"
 	}
-	return fmt.Sprintf("%s; %s the object itself: kubectl %s -n %s %s.%s %s", about, command, command, info.Namespace, gvk.Kind, gvk.Group, name)
+	return fmt.Sprintf("%s; %s the object itself: kubectl %s -n %s %s.%s %s", about, command, command, info.Namespace,
+		gvk.Kind, gvk.Group, name)
 }

@@ -20,8 +20,8 @@ import (
 	hykubestorage "github.com/hykube/hykube/server/storage"
 )
 
-// maxExamined is the number of objects that a page of a search by attribute reads. Such a page may have fewer items than
-// its limit, although others follow.
+// maxExamined is the number of objects that a page of a search by attribute reads. Such a page may have fewer items
+// than its limit, although others follow.
 const maxExamined = 5000
 
 // warningMoreInstances says that a response without a limit has not all instances.
@@ -37,8 +37,8 @@ type resourceList struct {
 	revision int64
 }
 
-// List implements rest.Lister. The stored objects come first, and then the instances of ResourceSets. All pages have the
-// stored objects of one revision, and the instances as they are when their page is read.
+// List implements rest.Lister. The stored objects come first, and then the instances of ResourceSets. All pages have
+// the stored objects of one revision, and the instances as they are when their page is read.
 func (r resourcesREST) List(ctx context.Context, opts *metainternalversion.ListOptions) (runtime.Object, error) {
 	selected, err := newResourceSelection(opts)
 	if err != nil {
@@ -49,7 +49,8 @@ func (r resourcesREST) List(ctx context.Context, opts *metainternalversion.ListO
 		return nil, err
 	}
 	asker := &store.Asker{Access: r.access, Who: who} // remembers its answers
-	l := &resourceList{resourcesREST: r, resourceSelection: selected, list: &v1alpha1.ResourceSummaryList{Items: []v1alpha1.ResourceSummary{}}}
+	l := &resourceList{resourcesREST: r, resourceSelection: selected,
+		list: &v1alpha1.ResourceSummaryList{Items: []v1alpha1.ResourceSummary{}}}
 	l.view = r.view(ctx, "list", selected.SelectionPredicate, asker.May)
 	if err := l.read(ctx, opts); err != nil {
 		return nil, err
@@ -93,7 +94,8 @@ func (l *resourceList) stored(ctx context.Context, opts *metainternalversion.Lis
 		}
 	}
 	page, err := l.collection.List(ctx, l.view, storage.ListOptions{
-		ResourceVersion: opts.ResourceVersion, ResourceVersionMatch: opts.ResourceVersionMatch, Predicate: l.SelectionPredicate,
+		ResourceVersion: opts.ResourceVersion, ResourceVersionMatch: opts.ResourceVersionMatch,
+		Predicate: l.SelectionPredicate,
 	})
 	if err == nil {
 		err = failed

@@ -49,8 +49,8 @@ func (l *resourceList) withoutObject(ctx context.Context) error {
 	return nil
 }
 
-// addRecord adds a record to the page, if the user may see objects of its kind and the selection has it. It omits a record that
-// was removed since, and one whose object was made since.
+// addRecord adds a record to the page, if the user may see objects of its kind and the selection has it. It omits a
+// record that was removed since, and one whose object was made since.
 func (l *resourceList) addRecord(ctx context.Context, rec *ledger.Instance) error {
 	ref := rec.Object
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
@@ -67,9 +67,10 @@ func (l *resourceList) addRecord(ctx context.Context, rec *ledger.Instance) erro
 	}
 	provider, _ := v1alpha1.ProviderOfGroup(gvk.Group)
 	r := &v1alpha1.ResourceSummary{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Resource"},
-		ObjectMeta: metav1.ObjectMeta{Name: kinds.SummaryName(provider, ref.Kind, ref.Name), Namespace: ref.Namespace, UID: ref.UID},
-		Object:     ref, Provider: provider, ProviderConfig: rec.ProviderConfig,
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Resource"},
+		ObjectMeta: metav1.ObjectMeta{Name: kinds.SummaryName(provider, ref.Kind, ref.Name), Namespace: ref.Namespace,
+			UID: ref.UID},
+		Object: ref, Provider: provider, ProviderConfig: rec.ProviderConfig,
 		Status: v1alpha1.ResourceSummaryStatus{
 			Ready: metav1.ConditionFalse, Reason: v1alpha1.ReasonWithoutObject, Message: messageWithoutObject,
 			ID: l.idOf(stored, &rec.State), AppliedGeneration: ref.Generation,

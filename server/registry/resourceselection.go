@@ -30,8 +30,8 @@ import (
 type resourceSelection struct {
 	// SelectionPredicate is the selection by the labels and fields that a Resource has.
 	storage.SelectionPredicate
-	// names is the search by name and ID; zero without one. exactID is true if it is for the field selector "id", which the
-	// predicate has, too.
+	// names is the search by name and ID; zero without one. exactID is true if it is for the field selector "id", which
+	// the predicate has, too.
 	names   index.Names
 	exactID bool
 	// attribute and record are the texts of these field selectors; empty without one.
@@ -56,12 +56,14 @@ func newResourceSelection(opts *metainternalversion.ListOptions) (s resourceSele
 			s.names, s.exactID = index.Names{ID: r.Value, Unowned: true}, true
 		case r.Field == v1alpha1.ResourceFieldRecord:
 			if !exact || r.Value != v1alpha1.RecordLost && r.Value != v1alpha1.RecordWithoutObject {
-				return s, apierrors.NewBadRequest(fmt.Sprintf("the field selector %q is %s or %s", r.Field, v1alpha1.RecordLost, v1alpha1.RecordWithoutObject))
+				return s, apierrors.NewBadRequest(fmt.Sprintf("the field selector %q is %s or %s", r.Field,
+					v1alpha1.RecordLost, v1alpha1.RecordWithoutObject))
 			}
 			s.record = r.Value
 		case r.Field != v1alpha1.ResourceFieldSearch && r.Field != v1alpha1.ResourceFieldAttribute:
 		case !exact || r.Value == "":
-			return s, apierrors.NewBadRequest(fmt.Sprintf("the field selector %q needs a text, as in %s=TEXT", r.Field, r.Field))
+			return s, apierrors.NewBadRequest(fmt.Sprintf("the field selector %q needs a text, as in %s=TEXT", r.Field,
+				r.Field))
 		case r.Field == v1alpha1.ResourceFieldSearch:
 			s.names, s.exactID = index.Names{Contains: r.Value, ID: r.Value}, false
 		default:
@@ -70,12 +72,14 @@ func newResourceSelection(opts *metainternalversion.ListOptions) (s resourceSele
 	}
 	if s.record != "" {
 		if s.names.Contains != "" || s.attribute != "" {
-			return s, apierrors.NewBadRequest(fmt.Sprintf("the field selector %q cannot be combined with a search", v1alpha1.ResourceFieldRecord))
+			return s, apierrors.NewBadRequest(fmt.Sprintf("the field selector %q cannot be combined with a search",
+				v1alpha1.ResourceFieldRecord))
 		}
 		s.names, s.exactID = index.Names{Unrecorded: true}, false
 	}
 	s.Field, err = opts.FieldSelector.Transform(func(field, value string) (string, string, error) {
-		if field == v1alpha1.ResourceFieldSearch || field == v1alpha1.ResourceFieldAttribute || field == v1alpha1.ResourceFieldRecord {
+		if field == v1alpha1.ResourceFieldSearch || field == v1alpha1.ResourceFieldAttribute ||
+			field == v1alpha1.ResourceFieldRecord {
 			return "", "", nil
 		}
 		return field, value, nil
@@ -98,7 +102,8 @@ func (s resourceSelection) convert(u *unstructured.Unstructured) (*v1alpha1.Reso
 		if !resource.StatusOf(u).ShowsInfrastructure() {
 			return nil, nil
 		}
-		r.Status.Ready, r.Status.Reason, r.Status.Message = metav1.ConditionFalse, v1alpha1.ReasonRecordLost, messageRecordLost
+		r.Status.Ready, r.Status.Reason, r.Status.Message = metav1.ConditionFalse, v1alpha1.ReasonRecordLost,
+			messageRecordLost
 	}
 	if s.attribute != "" {
 		if r.Found = attributeWith(u, s.attribute); r.Found == "" {
@@ -115,8 +120,8 @@ func (s resourceSelection) convert(u *unstructured.Unstructured) (*v1alpha1.Reso
 // messageRecordLost is the message of an object with a lost record.
 const messageRecordLost = "A plan applied it, and the ledger has no record of it. Check whether the resource exists; then: kubectl hykube resolve"
 
-// attributeWith returns the path of the first attribute in the status of an object that contains a text in any case; "" if
-// none does. A masked value contains nothing.
+// attributeWith returns the path of the first attribute in the status of an object that contains a text in any case; ""
+// if none does. A masked value contains nothing.
 func attributeWith(u *unstructured.Unstructured, text string) string {
 	status, _ := u.Object["status"].(map[string]any)
 	return strings.TrimPrefix(pathWith(status["attributes"], "", strings.ToLower(text)), ".")
@@ -146,17 +151,20 @@ func pathWith(v any, path, text string) string {
 	return ""
 }
 
-// wants returns the selection of entries of the index. It selects each entry whose Resource the view has and the selection
-// may select: the entries of stored objects have neither ready nor reason. failed has the first error of the view.
+// wants returns the selection of entries of the index. It selects each entry whose Resource the view has and the
+// selection may select: the entries of stored objects have neither ready nor reason. failed has the first error of the
+// view.
 func (s resourceSelection) wants(view hykubestorage.View, failed *error) index.WantFunc {
 	visible := kindsOf(view, failed)
 	requirements := s.Field.Requirements()
 	return func(namespace string, n index.Node) bool {
-		if *failed != nil || view.Namespace != "" && view.Namespace != namespace || !visible(namespace, n.Object.Kind) || !s.Label.Matches(n.Object.Labels) {
+		if *failed != nil || view.Namespace != "" && view.Namespace != namespace ||
+			!visible(namespace, n.Object.Kind) || !s.Label.Matches(n.Object.Labels) {
 			return false
 		}
 		for _, r := range requirements {
-			if value, known := fieldOf(namespace, n, r.Field); known && (value == r.Value) == (r.Operator == selection.NotEquals) {
+			if value, known := fieldOf(namespace, n, r.Field); known &&
+				(value == r.Value) == (r.Operator == selection.NotEquals) {
 				return false
 			}
 		}
@@ -176,7 +184,8 @@ func kindsOf(view hykubestorage.View, failed *error) func(namespace string, kind
 		ok, asked := known[at]
 		if !asked {
 			var err error
-			if ok, err = view.Visible(schema.GroupResource{Group: v1alpha1.ProviderGroup(kind.Provider), Resource: kind.Stored}, namespace); err != nil && *failed == nil {
+			if ok, err = view.Visible(schema.GroupResource{Group: v1alpha1.ProviderGroup(kind.Provider),
+				Resource: kind.Stored}, namespace); err != nil && *failed == nil {
 				*failed = err
 			}
 			known[at] = ok
@@ -229,5 +238,6 @@ func (r resourcesREST) located(ctx context.Context, l index.Located) (*unstructu
 	if l.Object.Instance != nil {
 		return r.backend.Instance(ctx, l)
 	}
-	return r.objects.Get(ctx, schema.GroupResource{Group: v1alpha1.ProviderGroup(l.Provider), Resource: l.Stored}, l.Namespace, l.Name)
+	return r.objects.Get(ctx, schema.GroupResource{Group: v1alpha1.ProviderGroup(l.Provider), Resource: l.Stored},
+		l.Namespace, l.Name)
 }

@@ -35,7 +35,8 @@ func newResourceSets(c Config) (*resourceREST, *statusREST, error) {
 		begin: func(ctx context.Context, s *v1alpha1.ResourceSet) {
 			s.Status = v1alpha1.ResourceSetStatus{}
 			s.Status.Contributors = addWriter(ctx, nil, v1alpha1.WroteSpec)
-			condition.Set(&s.Status.Conditions, 0, v1alpha1.ConditionReady, false, v1alpha1.ReasonAwaitingPlan, "recorded; make a Plan to apply it")
+			condition.Set(&s.Status.Conditions, 0, v1alpha1.ConditionReady, false, v1alpha1.ReasonAwaitingPlan,
+				"recorded; make a Plan to apply it")
 			beginWithoutState(s)
 		},
 		prepareUpdate: func(ctx context.Context, s, old *v1alpha1.ResourceSet) {
@@ -48,7 +49,8 @@ func newResourceSets(c Config) (*resourceREST, *statusREST, error) {
 		validate:   validateResourceSet,
 		validateAgainst: func(ctx context.Context, s, old *v1alpha1.ResourceSet) field.ErrorList {
 			if old == nil {
-				errs := append(c.Kinds.ValidateTemplate(ctx, kinds.TemplateOf(s), nil), refuseTakenAddress(ctx, c, s)...)
+				errs := append(c.Kinds.ValidateTemplate(ctx, kinds.TemplateOf(s), nil),
+					refuseTakenAddress(ctx, c, s)...)
 				return append(errs, refuseTooMany(s, c.StoredObjects.Sets(ctx, s.Namespace))...)
 			}
 			errs := keepStateFinalizer(ctx, s, old, "instances", "set")
@@ -58,7 +60,8 @@ func newResourceSets(c Config) (*resourceREST, *statusREST, error) {
 			before := kinds.TemplateOf(old)
 			if changed := kinds.TemplateOf(s); !sameSpec(changed, before) {
 				errs = append(errs, c.Kinds.ValidateTemplate(ctx, changed, &before)...)
-				if changed.APIVersion != before.APIVersion || changed.Kind != before.Kind || changed.Name != before.Name {
+				if changed.APIVersion != before.APIVersion || changed.Kind != before.Kind ||
+					changed.Name != before.Name {
 					errs = append(errs, refuseTakenAddress(ctx, c, s)...)
 				}
 			}
@@ -71,7 +74,8 @@ func newResourceSets(c Config) (*resourceREST, *statusREST, error) {
 			return statusByServer(ctx, "a ResourceSet")
 		},
 	}
-	store, statusREST, err := newStore(c, "resourceset", new(v1alpha1.ResourceSet), new(v1alpha1.ResourceSetList), strategy, resourceSetTable)
+	store, statusREST, err := newStore(c, "resourceset", new(v1alpha1.ResourceSet), new(v1alpha1.ResourceSetList),
+		strategy, resourceSetTable)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -95,10 +99,12 @@ func warnSetDeleted(ctx context.Context, s *v1alpha1.ResourceSet) {
 		return
 	}
 	what := "the next plan destroys its instances. Their infrastructure stays until you approve that plan"
-	if lifecycle, err := resourceset.DecodeObject(s.Spec.Template.Lifecycle); err == nil && lifecycle["destroy"] == false {
+	if lifecycle, err := resourceset.DecodeObject(s.Spec.Template.Lifecycle); err == nil &&
+		lifecycle["destroy"] == false {
 		what = "lifecycle.destroy of its template is false, so the next plan forgets its instances, and their infrastructure stays"
 	}
-	warning.AddWarning(ctx, "", fmt.Sprintf("ResourceSet %q is marked for deletion: %s. Until then kubectl hykube undelete resourceset/%s -n %s takes the deletion back.", s.Name, what, s.Name, s.Namespace))
+	warning.AddWarning(ctx, "", fmt.Sprintf(
+		"ResourceSet %q is marked for deletion: %s. Until then kubectl hykube undelete resourceset/%s -n %s takes the deletion back.", s.Name, what, s.Name, s.Namespace))
 	warning.AddWarning(ctx, "", deletion.WarningWaits)
 }
 
@@ -115,14 +121,17 @@ func validateResourceSet(s *v1alpha1.ResourceSet) field.ErrorList {
 	case given == 0:
 		errs = append(errs, field.Required(spec, "one of spec.count, spec.forEach and spec.forEachFrom"))
 	case given > 1:
-		errs = append(errs, field.Invalid(spec, field.OmitValueType{}, "spec.count, spec.forEach and spec.forEachFrom exclude each other: remove all but one"))
+		errs = append(errs, field.Invalid(spec, field.OmitValueType{},
+			"spec.count, spec.forEach and spec.forEachFrom exclude each other: remove all but one"))
 	}
 	if n := s.Spec.Count; n != nil && (*n < 0 || *n > resourceset.MaxCount) {
-		errs = append(errs, field.Invalid(spec.Child("count"), *n, fmt.Sprintf("must be between 0 and %d; use several sets for more", resourceset.MaxCount)))
+		errs = append(errs, field.Invalid(spec.Child("count"), *n,
+			fmt.Sprintf("must be between 0 and %d; use several sets for more", resourceset.MaxCount)))
 	}
 	if from := s.Spec.ForEachFrom; from != nil {
 		for _, msg := range validation.IsDNS1123Subdomain(from.ConfigMap.Name) {
-			errs = append(errs, field.Invalid(spec.Child("forEachFrom", "configMap", "name"), shorten(from.ConfigMap.Name), msg))
+			errs = append(errs, field.Invalid(spec.Child("forEachFrom", "configMap", "name"),
+				shorten(from.ConfigMap.Name), msg))
 		}
 	}
 	errs = append(errs, validateRollout(s.Spec.Rollout, spec.Child("rollout"))...)
@@ -132,8 +141,10 @@ func validateResourceSet(s *v1alpha1.ResourceSet) field.ErrorList {
 			errs = append(errs, field.Invalid(template.Child("metadata", "name"), shorten(name), msg))
 		}
 	}
-	errs = append(errs, metav1validation.ValidateLabels(s.Spec.Template.Metadata.Labels, template.Child("metadata", "labels"))...)
-	for name, raw := range map[string]*runtime.RawExtension{"spec": s.Spec.Template.Spec, "lifecycle": s.Spec.Template.Lifecycle} {
+	errs = append(errs, metav1validation.ValidateLabels(s.Spec.Template.Metadata.Labels,
+		template.Child("metadata", "labels"))...)
+	for name, raw := range map[string]*runtime.RawExtension{"spec": s.Spec.Template.Spec,
+		"lifecycle": s.Spec.Template.Lifecycle} {
 		if _, err := resourceset.DecodeObject(raw); err != nil {
 			errs = append(errs, field.Invalid(template.Child(name), field.OmitValueType{}, err.Error()))
 		}
@@ -173,15 +184,18 @@ func validateRollout(r *v1alpha1.ResourceSetRollout, at *field.Path) (errs field
 	for i, w := range r.Waves {
 		number(w, 1, waves.Index(i))
 		if i > 0 && w.Type == r.Waves[i-1].Type && len(errs) == 0 && !ascending(r.Waves[i-1], w) {
-			errs = append(errs, field.Invalid(waves.Index(i), w.String(), "must be greater than the wave before it: a wave counts the instances from the first one on"))
+			errs = append(errs, field.Invalid(waves.Index(i), w.String(),
+				"must be greater than the wave before it: a wave counts the instances from the first one on"))
 		}
 	}
 	switch pause := at.Child("pause"); {
 	case r.Pause == nil:
 	case r.Pause.Duration < 0 || r.Pause.Duration > resourceset.MaxPause:
-		errs = append(errs, field.Invalid(pause, r.Pause.Duration.String(), fmt.Sprintf("must be between 0s and %s", resourceset.MaxPause)))
+		errs = append(errs, field.Invalid(pause, r.Pause.Duration.String(),
+			fmt.Sprintf("must be between 0s and %s", resourceset.MaxPause)))
 	case len(r.Waves) == 0:
-		errs = append(errs, field.Invalid(pause, r.Pause.Duration.String(), "is between two waves: add spec.rollout.waves, such as [1]"))
+		errs = append(errs, field.Invalid(pause, r.Pause.Duration.String(),
+			"is between two waves: add spec.rollout.waves, such as [1]"))
 	}
 	return errs
 }
@@ -204,32 +218,36 @@ func validateInstances(s *v1alpha1.ResourceSet, expanded *resourceset.Set) field
 		case by.ID == "" && by.Identity == nil:
 			errs = append(errs, field.Required(at, "id or identity of the existing resource"))
 		case by.ID != "" && by.Identity != nil:
-			errs = append(errs, field.Invalid(at, field.OmitValueType{}, "id and identity exclude each other; remove one of the two"))
+			errs = append(errs, field.Invalid(at, field.OmitValueType{},
+				"id and identity exclude each other; remove one of the two"))
 		}
 		if _, err := resourceset.DecodeObject(by.Identity); err != nil {
 			errs = append(errs, field.Invalid(at.Child("identity"), field.OmitValueType{}, err.Error()))
 		} else if resourceset.HasTemplate(by.Identity) {
-			errs = append(errs, field.Invalid(at.Child("identity"), field.OmitValueType{}, "must not have an expression, because an import of an instance names a constant: write the values of the identity"))
+			errs = append(errs, field.Invalid(at.Child("identity"), field.OmitValueType{},
+				"must not have an expression, because an import of an instance names a constant: write the values of the identity"))
 		}
 	}
 	for i, m := range s.Spec.Moved {
 		at := moved.Index(i)
 		errs = append(errs, validateKey(expanded, m.Key, at.Child("key"))...)
 		if a, err := lang.ParseAddress(m.From); err != nil || a.Namespace != "" || a.Mode != "" {
-			errs = append(errs, field.Invalid(at.Child("from"), shorten(m.From), `must be the address of a managed resource in the same namespace, such as "sim_instance.web"`))
+			errs = append(errs, field.Invalid(at.Child("from"), shorten(m.From),
+				`must be the address of a managed resource in the same namespace, such as "sim_instance.web"`))
 		}
 	}
 	return errs
 }
 
-// validateKey validates the form of the key of an instance. The set need not have the instance: an entry of spec.imports or
-// spec.moved may stay when the instance leaves the set.
+// validateKey validates the form of the key of an instance. The set need not have the instance: an entry of
+// spec.imports or spec.moved may stay when the instance leaves the set.
 func validateKey(s *resourceset.Set, text string, path *field.Path) field.ErrorList {
 	if s.Repeats != lang.RepeatCount {
 		return nil
 	}
 	if i, err := strconv.Atoi(text); err != nil || i < 0 || strconv.Itoa(i) != text {
-		return field.ErrorList{field.Invalid(path, shorten(text), "must be the index of an instance, because the set has spec.count")}
+		return field.ErrorList{field.Invalid(path, shorten(text),
+			"must be the index of an instance, because the set has spec.count")}
 	}
 	return nil
 }
@@ -237,7 +255,8 @@ func validateKey(s *resourceset.Set, text string, path *field.Path) field.ErrorL
 // refuseTakenAddress refuses a template with the address of an object or of another set.
 func refuseTakenAddress(ctx context.Context, c Config, s *v1alpha1.ResourceSet) field.ErrorList {
 	t := kinds.TemplateOf(s)
-	path, address := field.NewPath("spec", "template", "metadata", "name"), lang.Address{Type: v1alpha1.TypeOf(t.Kind), Name: t.Name}
+	path, address := field.NewPath("spec", "template", "metadata", "name"),
+		lang.Address{Type: v1alpha1.TypeOf(t.Kind), Name: t.Name}
 	kind, err := c.Kinds.TemplateKind(t)
 	if err != nil {
 		return nil // ValidateTemplate reports it
@@ -246,15 +265,19 @@ func refuseTakenAddress(ctx context.Context, c Config, s *v1alpha1.ResourceSet) 
 	if err != nil {
 		return field.ErrorList{field.InternalError(path, err)}
 	}
-	if single != nil && single.GetDeletionTimestamp() == nil && !slices.ContainsFunc(s.Spec.Moved, func(m v1alpha1.InstanceMove) bool { return m.From == address.String() }) {
-		return field.ErrorList{field.Invalid(path, t.Name, fmt.Sprintf("the object %s/%s has the address %s already: choose another name, or name the object in spec.moved and delete it", t.Kind, t.Name, address))}
+	if single != nil && single.GetDeletionTimestamp() == nil && !slices.ContainsFunc(s.Spec.Moved,
+		func(m v1alpha1.InstanceMove) bool { return m.From == address.String() }) {
+		return field.ErrorList{field.Invalid(path, t.Name,
+			fmt.Sprintf("the object %s/%s has the address %s already: choose another name, or name the object in spec.moved and delete it", t.Kind, t.Name, address))}
 	}
-	left, err := c.Backend.FormerSet(ctx, v1alpha1.ObjectReference{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: s.Namespace, Name: t.Name}, s.UID)
+	left, err := c.Backend.FormerSet(ctx,
+		v1alpha1.ObjectReference{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: s.Namespace, Name: t.Name}, s.UID)
 	if err != nil {
 		return field.ErrorList{field.InternalError(path, err)}
 	}
 	if left != "" {
-		return field.ErrorList{field.Invalid(path, t.Name, fmt.Sprintf("instances with the address %s left the ResourceSet %q and still have infrastructure: apply a Plan that destroys it first, or choose another name", address, left))}
+		return field.ErrorList{field.Invalid(path, t.Name,
+			fmt.Sprintf("instances with the address %s left the ResourceSet %q and still have infrastructure: apply a Plan that destroys it first, or choose another name", address, left))}
 	}
 	for set, err := range c.StoredObjects.Sets(ctx, s.Namespace) {
 		if err != nil {
@@ -263,15 +286,19 @@ func refuseTakenAddress(ctx context.Context, c Config, s *v1alpha1.ResourceSet) 
 		if set.Name == s.Name {
 			continue
 		}
-		if set.Spec.Template.Kind == t.Kind && set.Spec.Template.APIVersion == t.APIVersion && resourceset.NameOf(set) == t.Name {
-			return field.ErrorList{field.Invalid(path, t.Name, fmt.Sprintf("the ResourceSet %q has instances with the address %s already: choose another name", set.Name, address))}
+		if set.Spec.Template.Kind == t.Kind && set.Spec.Template.APIVersion == t.APIVersion &&
+			resourceset.NameOf(set) == t.Name {
+			return field.ErrorList{field.Invalid(path, t.Name,
+				fmt.Sprintf("the ResourceSet %q has instances with the address %s already: choose another name",
+					set.Name, address))}
 		}
 	}
 	return nil
 }
 
-// refuseTooMany refuses a count with which the sets of the namespace would have too many instances. The index holds each of them,
-// so a user who may write sets could otherwise exhaust the memory of the server. all are the sets of the namespace.
+// refuseTooMany refuses a count with which the sets of the namespace would have too many instances. The index holds
+// each of them, so a user who may write sets could otherwise exhaust the memory of the server. all are the sets of the
+// namespace.
 func refuseTooMany(s *v1alpha1.ResourceSet, all iter.Seq2[*v1alpha1.ResourceSet, error]) field.ErrorList {
 	path, wanted, others := field.NewPath("spec", "count"), countOf(s), int64(0)
 	for set, err := range all {
@@ -285,7 +312,8 @@ func refuseTooMany(s *v1alpha1.ResourceSet, all iter.Seq2[*v1alpha1.ResourceSet,
 	if wanted+others <= resourceset.MaxTotal {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, wanted, fmt.Sprintf("the other sets of the namespace have %d instances, and all together may have %d: use another namespace", others, int64(resourceset.MaxTotal)))}
+	return field.ErrorList{field.Invalid(path, wanted,
+		fmt.Sprintf("the other sets of the namespace have %d instances, and all together may have %d: use another namespace", others, int64(resourceset.MaxTotal)))}
 }
 
 // countOf returns spec.count; 0 for a set with keys.
@@ -347,7 +375,8 @@ func lacksAny(set, other *resourceset.Set) bool {
 	return false
 }
 
-// desired returns the number of instances that the spec asks for: that of the status, which may be older, if the keys say it.
+// desired returns the number of instances that the spec asks for: that of the status, which may be older, if the keys
+// say it.
 func desired(s *v1alpha1.ResourceSet) int64 {
 	if s.Spec.Count != nil {
 		return int64(*s.Spec.Count)
@@ -370,7 +399,8 @@ var resourceSetTable = tableConvertor{
 	cells: func(obj runtime.Object) []any {
 		s := obj.(*v1alpha1.ResourceSet)
 		_, reason, message := readinessCells(s, s.Status.Conditions)
-		return []any{s.Name, strings.TrimSpace(s.Spec.Template.Kind), desired(s), int64(s.Status.Ready), reason, age(s.CreationTimestamp),
+		return []any{s.Name, strings.TrimSpace(s.Spec.Template.Kind), desired(s), int64(s.Status.Ready), reason,
+			age(s.CreationTimestamp),
 			int64(s.Status.Failed), int64(s.Status.Pending), int64(s.Status.Leaving), message}
 	},
 }

@@ -28,7 +28,9 @@ func (r resourcesREST) Watch(ctx context.Context, opts *metainternalversion.List
 		return nil, err
 	}
 	if selected.searches() {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the field selectors %q, %q and %q are for lists: a watch cannot have them", v1alpha1.ResourceFieldSearch, v1alpha1.ResourceFieldAttribute, v1alpha1.ResourceFieldRecord))
+		return nil, apierrors.NewBadRequest(
+			fmt.Sprintf("the field selectors %q, %q and %q are for lists: a watch cannot have them",
+				v1alpha1.ResourceFieldSearch, v1alpha1.ResourceFieldAttribute, v1alpha1.ResourceFieldRecord))
 	}
 	who, err := requireUser(ctx, "watch resources")
 	if err != nil {
@@ -38,7 +40,8 @@ func (r resourcesREST) Watch(ctx context.Context, opts *metainternalversion.List
 	view := r.view(ctx, "watch", selected.SelectionPredicate, may)
 	stored := func(ctx context.Context) (watch.Interface, error) {
 		return r.collection.Watch(ctx, view, storage.ListOptions{
-			ResourceVersion: opts.ResourceVersion, ResourceVersionMatch: opts.ResourceVersionMatch, Predicate: selected.SelectionPredicate,
+			ResourceVersion: opts.ResourceVersion, ResourceVersionMatch: opts.ResourceVersionMatch,
+			Predicate:         selected.SelectionPredicate,
 			SendInitialEvents: opts.SendInitialEvents,
 		})
 	}
@@ -50,7 +53,8 @@ func (r resourcesREST) Watch(ctx context.Context, opts *metainternalversion.List
 	if err != nil {
 		return nil, err
 	}
-	if w.revision = int64(version); opts.SendInitialEvents != nil && *opts.SendInitialEvents || opts.SendInitialEvents == nil && version == 0 {
+	if w.revision = int64(version); opts.SendInitialEvents != nil && *opts.SendInitialEvents ||
+		opts.SendInitialEvents == nil && version == 0 {
 		w.initial = true
 	} else if err := w.begin(ctx); err != nil {
 		return nil, err
@@ -64,11 +68,12 @@ func (r resourcesREST) Watch(ctx context.Context, opts *metainternalversion.List
 	return w, nil
 }
 
-// resourceWatch is a watch of Resources: the watch of the stored objects, with the changes of instances of ResourceSets.
+// resourceWatch is a watch of Resources: the watch of the stored objects, with the changes of instances of
+// ResourceSets.
 //
 // A client may watch again from the resource version of each event. An instance has none of its own, so its events have
-// the highest version that the watch knows. Before the watch sends an event of a stored object, or a bookmark, it sends all
-// earlier changes of instances; see index.PositionAt.
+// the highest version that the watch knows. Before the watch sends an event of a stored object, or a bookmark, it sends
+// all earlier changes of instances; see index.PositionAt.
 type resourceWatch struct {
 	resourcesREST
 	resourceSelection
@@ -95,7 +100,8 @@ func errTooOld() *apierrors.StatusError {
 // begin determines the position of a watch that begins at a revision; 0 is the current one.
 func (w *resourceWatch) begin(ctx context.Context) error {
 	if w.revision == 0 {
-		page, err := w.backend.Index.InstancesAfter(ctx, w.view.Namespace, index.Place{}, 0, func(string, index.Node) bool { return false })
+		page, err := w.backend.Index.InstancesAfter(ctx, w.view.Namespace, index.Place{}, 0,
+			func(string, index.Node) bool { return false })
 		if err != nil {
 			return apiError(err)
 		}
@@ -226,7 +232,8 @@ func (w *resourceWatch) sendChange(ctx context.Context, c index.InstanceChange, 
 	if is && c.In == nil && !c.After.Object.Instance.Leaving {
 		is = false // the set was removed, and the next batch has the rest
 	}
-	found := index.Located{Namespace: c.Namespace, Found: index.Found{Object: c.After.Object, Record: c.After.Record, In: c.In}}
+	found := index.Located{Namespace: c.Namespace,
+		Found: index.Found{Object: c.After.Object, Record: c.After.Record, In: c.In}}
 	switch {
 	case is && was:
 		return w.sendInstance(ctx, watch.Modified, found)
@@ -243,7 +250,8 @@ func (w *resourceWatch) sendChange(ctx context.Context, c index.InstanceChange, 
 // hasID reports whether the record of an instance has the IDs that the selection requires.
 func (w *resourceWatch) hasID(n index.Node) bool {
 	for _, r := range w.Field.Requirements() {
-		if r.Field == v1alpha1.ResourceFieldID && w.backend.Index.Owns(n, r.Value) == (r.Operator == selection.NotEquals) {
+		if r.Field == v1alpha1.ResourceFieldID && w.backend.Index.Owns(n,
+			r.Value) == (r.Operator == selection.NotEquals) {
 			return false
 		}
 	}

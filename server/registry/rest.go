@@ -40,7 +40,8 @@ type resourceREST struct {
 	mayDelete func(ctx context.Context, obj runtime.Object) error
 	// warnDeleted adds warnings about an object that a user deletes. A nil function adds none.
 	warnDeleted func(ctx context.Context, obj runtime.Object)
-	// current waits until the objects of a namespace show all earlier writes of other objects. A nil function does not wait.
+	// current waits until the objects of a namespace show all earlier writes of other objects. A nil function does not
+	// wait.
 	current func(ctx context.Context, namespace string)
 }
 
@@ -55,28 +56,32 @@ func (r *resourceREST) ShortNames() []string { return []string{r.short} }
 func (r *resourceREST) Categories() []string { return []string{category} }
 
 // Create creates an object. It rejects a very long name without repeating it in the error.
-func (r *resourceREST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
+func (r *resourceREST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc,
+	opts *metav1.CreateOptions) (runtime.Object, error) {
 	o := obj.(object)
 	if o.GetResourceVersion() != "" {
 		return nil, apierrors.NewBadRequest(kinds.MessageVersionAtCreate)
 	}
 	if name := o.GetName(); len(name) > validation.DNS1123SubdomainMaxLength {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("create %s %q: metadata.name has %d characters, and the limit is %d",
-			r.SingularQualifiedResource.Resource, shorten(name), len(name), validation.DNS1123SubdomainMaxLength))
+		return nil, apierrors.NewBadRequest(
+			fmt.Sprintf("create %s %q: metadata.name has %d characters, and the limit is %d",
+				r.SingularQualifiedResource.Resource, shorten(name), len(name), validation.DNS1123SubdomainMaxLength))
 	}
 	return r.Store.Create(ctx, obj, r.authorizing(validate), opts)
 }
 
 // Update changes an object.
-func (r *resourceREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc,
+func (r *resourceREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo,
+	create rest.ValidateObjectFunc,
 	update rest.ValidateObjectUpdateFunc, forceCreate bool, opts *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
-	return r.Store.Update(ctx, name, speculation.Adopt(ctx, info), r.authorizing(create), func(ctx context.Context, obj, old runtime.Object) error {
-		if err := update(ctx, obj, old); err != nil || r.mayWrite == nil {
-			return err
-		}
-		return r.mayWrite(ctx, obj, old)
-	}, forceCreate, opts)
+	return r.Store.Update(ctx, name, speculation.Adopt(ctx, info), r.authorizing(create),
+		func(ctx context.Context, obj, old runtime.Object) error {
+			if err := update(ctx, obj, old); err != nil || r.mayWrite == nil {
+				return err
+			}
+			return r.mayWrite(ctx, obj, old)
+		}, forceCreate, opts)
 }
 
 // authorizing adds the check of mayWrite to the validation of a new object.
@@ -90,7 +95,8 @@ func (r *resourceREST) authorizing(validate rest.ValidateObjectFunc) rest.Valida
 }
 
 // Delete deletes an object unless it is busy.
-func (r *resourceREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
+func (r *resourceREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc,
+	opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	validate = r.warned(r.withDeleteChecks(validate), opts)
 	if r.held != nil {
 		return r.held.Delete(ctx, name, validate, opts)
@@ -113,7 +119,8 @@ func (r *resourceREST) warned(validate rest.ValidateObjectFunc, opts *metav1.Del
 }
 
 // DeleteCollection deletes the objects of a list. It stops at the first busy one.
-func (r *resourceREST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions, list *metainternalversion.ListOptions) (runtime.Object, error) {
+func (r *resourceREST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc,
+	opts *metav1.DeleteOptions, list *metainternalversion.ListOptions) (runtime.Object, error) {
 	validate = r.warned(r.withDeleteChecks(validate), opts)
 	if r.held != nil {
 		return r.held.DeleteCollection(ctx, validate, opts, list)
@@ -240,7 +247,9 @@ func (r *statusREST) Get(ctx context.Context, name string, opts *metav1.GetOptio
 }
 
 // Update implements rest.Updater. It never creates an object.
-func (r *statusREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+func (r *statusREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo,
+	create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool,
+	opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	return r.store.Update(ctx, name, info, create, update, false, opts)
 }
 
@@ -253,7 +262,8 @@ func (r *statusREST) ConvertToTable(ctx context.Context, obj, opts runtime.Objec
 }
 
 // newStoreOnly returns the store of a kind without status.
-func newStoreOnly[T deepCopier[T], S any](c Config, plural, singular string, example, list runtime.Object, strategy kindStrategy[T, S], table tableConvertor) (*genericregistry.Store, error) {
+func newStoreOnly[T deepCopier[T], S any](c Config, plural, singular string, example, list runtime.Object,
+	strategy kindStrategy[T, S], table tableConvertor) (*genericregistry.Store, error) {
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return example.DeepCopyObject() },
 		NewListFunc:               func() runtime.Object { return list.DeepCopyObject() },
@@ -269,7 +279,8 @@ func newStoreOnly[T deepCopier[T], S any](c Config, plural, singular string, exa
 }
 
 // newStore returns the store of a kind and the storage for its status. The plural is the singular with an s.
-func newStore[T deepCopier[T], S any](c Config, singular string, example, list runtime.Object, strategy kindStrategy[T, S], table tableConvertor) (*genericregistry.Store, *statusREST, error) {
+func newStore[T deepCopier[T], S any](c Config, singular string, example, list runtime.Object,
+	strategy kindStrategy[T, S], table tableConvertor) (*genericregistry.Store, *statusREST, error) {
 	store, err := newStoreOnly(c, singular+"s", singular, example, list, strategy, table)
 	if err != nil {
 		return nil, nil, err

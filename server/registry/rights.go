@@ -23,7 +23,8 @@ func requireUser(ctx context.Context, action string) (v1alpha1.Identity, error) 
 
 // requireRights returns a Forbidden error if the user of the request lacks one of the rights. reason ends the error: it
 // explains why an object of the resource needs the rights.
-func requireRights(ctx context.Context, a authorizer.Authorizer, resource, name string, needed []store.Right, reason string) error {
+func requireRights(ctx context.Context, a authorizer.Authorizer, resource, name string, needed []store.Right,
+	reason string) error {
 	action := fmt.Sprintf("authorize %s %q", resource, name)
 	who, err := requireUser(ctx, action)
 	if err != nil {

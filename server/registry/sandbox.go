@@ -29,9 +29,11 @@ func validateSandbox(s *v1alpha1.ProviderSandbox, protected []string, at *field.
 	switch s.Mode {
 	case "", v1alpha1.SandboxEnforced, v1alpha1.SandboxOff:
 	default:
-		errs = append(errs, field.NotSupported(at.Child("mode"), s.Mode, []v1alpha1.SandboxMode{v1alpha1.SandboxEnforced, v1alpha1.SandboxOff}))
+		errs = append(errs, field.NotSupported(at.Child("mode"), s.Mode,
+			[]v1alpha1.SandboxMode{v1alpha1.SandboxEnforced, v1alpha1.SandboxOff}))
 	}
-	for name, paths := range map[string][]string{"readPaths": s.ReadPaths, "writePaths": s.WritePaths, "executePaths": s.ExecutePaths} {
+	for name, paths := range map[string][]string{"readPaths": s.ReadPaths, "writePaths": s.WritePaths,
+		"executePaths": s.ExecutePaths} {
 		if len(paths) > maxGrantedPaths {
 			errs = append(errs, field.TooMany(at.Child(name), len(paths), maxGrantedPaths))
 		}
@@ -44,7 +46,8 @@ func validateSandbox(s *v1alpha1.ProviderSandbox, protected []string, at *field.
 	}
 	for i, port := range s.ConnectPorts {
 		if port < 1 || port > 65535 {
-			errs = append(errs, field.Invalid(at.Child("connectPorts").Index(i), port, "must be a port between 1 and 65535"))
+			errs = append(errs, field.Invalid(at.Child("connectPorts").Index(i), port,
+				"must be a port between 1 and 65535"))
 		}
 	}
 	return errs
@@ -55,13 +58,17 @@ func validateGrantedPath(path string, protected []string, at *field.Path) field.
 	case len(path) > maxGrantedPath:
 		return field.ErrorList{field.TooLong(at, "", maxGrantedPath)}
 	case !filepath.IsAbs(path) || filepath.Clean(path) != path || strings.ContainsRune(path, 0):
-		return field.ErrorList{field.Invalid(at, shorten(path), `must be an absolute path without "..", "." and a slash at its end, such as "/srv/output"`)}
+		return field.ErrorList{field.Invalid(at, shorten(path),
+			`must be an absolute path without "..", "." and a slash at its end, such as "/srv/output"`)}
 	}
 	if dir := contain.Overlapping(path, contain.System); dir != "" {
-		return field.ErrorList{field.Invalid(at, path, "must not include "+dir+", which shows other processes and the machine")}
+		return field.ErrorList{field.Invalid(at, path, "must not include "+dir+
+			", which shows other processes and the machine")}
 	}
 	if dir := contain.Overlapping(path, protected); dir != "" {
-		return field.ErrorList{field.Invalid(at, path, "must be neither a directory that contains the server's directory "+dir+", nor a path in it: it has the keys and the data of the server")}
+		return field.ErrorList{field.Invalid(at, path,
+			"must be neither a directory that contains the server's directory "+dir+
+				", nor a path in it: it has the keys and the data of the server")}
 	}
 	return nil
 }
@@ -76,9 +83,11 @@ func validateEnvironment(names []string, at *field.Path) field.ErrorList {
 	for i, name := range names {
 		switch {
 		case len(name) > maxVariable || !variable.MatchString(name):
-			errs = append(errs, field.Invalid(at.Index(i), shorten(name), `must be the name of an environment variable, such as "AWS_PROFILE"; the server has its value`))
+			errs = append(errs, field.Invalid(at.Index(i), shorten(name),
+				`must be the name of an environment variable, such as "AWS_PROFILE"; the server has its value`))
 		case !contain.Grantable(name):
-			errs = append(errs, field.Invalid(at.Index(i), name, "belongs to Hykube or to the connection with the plugin"))
+			errs = append(errs, field.Invalid(at.Index(i), name,
+				"belongs to Hykube or to the connection with the plugin"))
 		}
 	}
 	return errs

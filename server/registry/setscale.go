@@ -21,8 +21,8 @@ const scaleSubresource = "scale"
 
 var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 
-// scaleREST serves the subresource "scale" of ResourceSets with spec.count, as for Kubernetes' own workloads. A write of it is
-// a write of the set: the same rights on the kind of the template, the same checks, and the same contributors.
+// scaleREST serves the subresource "scale" of ResourceSets with spec.count, as for Kubernetes' own workloads. A write
+// of it is a write of the set: the same rights on the kind of the template, the same checks, and the same contributors.
 type scaleREST struct {
 	subresource
 	sets *resourceREST
@@ -50,7 +50,8 @@ func (r scaleREST) Get(ctx context.Context, name string, opts *metav1.GetOptions
 }
 
 // Update implements rest.Updater.
-func (r scaleREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, _ rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+func (r scaleREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, _ rest.ValidateObjectFunc,
+	update rest.ValidateObjectUpdateFunc, _ bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	validate := func(ctx context.Context, obj, old runtime.Object) error {
 		scale, err := scaleOf(obj)
 		if err != nil {
@@ -74,11 +75,13 @@ func (r scaleREST) Update(ctx context.Context, name string, info rest.UpdatedObj
 func scaleOf(obj runtime.Object) (*autoscalingv1.Scale, error) {
 	s := obj.(*v1alpha1.ResourceSet)
 	if s.Spec.Count == nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the ResourceSet %q cannot be scaled: its instances are the keys of spec.forEach or of a ConfigMap; add or remove keys instead", s.Name))
+		return nil, apierrors.NewBadRequest(
+			fmt.Sprintf("the ResourceSet %q cannot be scaled: its instances are the keys of spec.forEach or of a ConfigMap; add or remove keys instead", s.Name))
 	}
 	return &autoscalingv1.Scale{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: s.Name, Namespace: s.Namespace, UID: s.UID, ResourceVersion: s.ResourceVersion, CreationTimestamp: s.CreationTimestamp,
+			Name: s.Name, Namespace: s.Namespace, UID: s.UID, ResourceVersion: s.ResourceVersion,
+			CreationTimestamp: s.CreationTimestamp,
 		},
 		Spec:   autoscalingv1.ScaleSpec{Replicas: *s.Spec.Count},
 		Status: autoscalingv1.ScaleStatus{Replicas: s.Status.Ready},
@@ -95,9 +98,10 @@ func (i scaledSet) UpdatedObject(ctx context.Context, old runtime.Object) (runti
 	if err != nil {
 		return nil, err
 	}
-	fields := managedfields.NewScaleHandler(set.ManagedFields, v1alpha1.SchemeGroupVersion, managedfields.ResourcePathMappings{
-		v1alpha1.SchemeGroupVersion.String(): fieldpath.MakePathOrDie("spec", "count"),
-	})
+	fields := managedfields.NewScaleHandler(set.ManagedFields, v1alpha1.SchemeGroupVersion,
+		managedfields.ResourcePathMappings{
+			v1alpha1.SchemeGroupVersion.String(): fieldpath.MakePathOrDie("spec", "count"),
+		})
 	if scale.ManagedFields, err = fields.ToSubresource(); err != nil {
 		return nil, err
 	}

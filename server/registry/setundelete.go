@@ -18,8 +18,8 @@ import (
 	"github.com/hykube/hykube/server/rights"
 )
 
-// undeleteSetREST serves the subresource "undelete" of ResourceSets and Modules: a POST reverts the deletion of the object, and so
-// of its instances. It ignores the request body.
+// undeleteSetREST serves the subresource "undelete" of ResourceSets and Modules: a POST reverts the deletion of the
+// object, and so of its instances. It ignores the request body.
 type undeleteSetREST struct {
 	subresource
 	owners  *genericregistry.Store
@@ -37,15 +37,17 @@ func newUndeleteSet(c Config, sets *genericregistry.Store) rest.Storage {
 	return &undeleteSetREST{subresource{sets.New}, sets, c.Backend, authorize}
 }
 
-// newUndeleteModule returns the storage for Modules. As with the deletion of a Module, the rights to the kinds of its resources do
-// not matter.
+// newUndeleteModule returns the storage for Modules. As with the deletion of a Module, the rights to the kinds of its
+// resources do not matter.
 func newUndeleteModule(c Config, modules *genericregistry.Store) rest.Storage {
-	return &undeleteSetREST{subresource{modules.New}, modules, c.Backend, func(context.Context, object) error { return nil }}
+	return &undeleteSetREST{subresource{modules.New}, modules, c.Backend,
+		func(context.Context, object) error { return nil }}
 }
 
-// Create reverts the deletion, unless an approved plan destroys instances. A plan may be approved at the same time. Either its
-// approval finds the object changed, and the plan is stale, or the second check here finds the plan.
-func (r *undeleteSetREST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
+// Create reverts the deletion, unless an approved plan destroys instances. A plan may be approved at the same time.
+// Either its approval finds the object changed, and the plan is stale, or the second check here finds the plan.
+func (r *undeleteSetREST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc,
+	opts *metav1.CreateOptions) (runtime.Object, error) {
 	if err := validate(ctx, obj); err != nil {
 		return nil, err
 	}
@@ -63,7 +65,8 @@ func (r *undeleteSetREST) Create(ctx context.Context, name string, obj runtime.O
 	dry := len(opts.DryRun) > 0
 	out, err := deletion.Undo(ctx, r.owners, name, owner.GetUID(), dry, func(obj runtime.Object) {
 		s := instancesStatus(obj)
-		condition.Set(&s.Conditions, 0, v1alpha1.ConditionReady, false, v1alpha1.ReasonUndeleted, "the deletion was taken back; make a Plan to see what needs changes")
+		condition.Set(&s.Conditions, 0, v1alpha1.ConditionReady, false, v1alpha1.ReasonUndeleted,
+			"the deletion was taken back; make a Plan to see what needs changes")
 		s.Contributors = addWriter(ctx, s.Contributors, v1alpha1.WroteUndelete)
 	})
 	if err != nil || dry {
@@ -96,13 +99,15 @@ func authorizeUndelete(ctx context.Context, c Config, set *v1alpha1.ResourceSet)
 	if err != nil {
 		return err
 	}
-	right := store.Right{Verb: store.VerbCreate, Namespace: set.Namespace, Group: kind.GVR.Group, Resource: kind.GVR.Resource + "/undelete"}
+	right := store.Right{Verb: store.VerbCreate, Namespace: set.Namespace, Group: kind.GVR.Group,
+		Resource: kind.GVR.Resource + "/undelete"}
 	may, err := rights.Access{Authorizer: c.Authorizer}.May(ctx, who, right)
 	switch {
 	case err != nil:
 		return apierrors.NewInternalError(err)
 	case !may:
-		return apierrors.NewForbidden(v1alpha1.Resource("resourcesets/undelete"), set.Name, fmt.Errorf("user %q has no right to %s in the namespace %q", who.Username, right, set.Namespace))
+		return apierrors.NewForbidden(v1alpha1.Resource("resourcesets/undelete"), set.Name,
+			fmt.Errorf("user %q has no right to %s in the namespace %q", who.Username, right, set.Namespace))
 	}
 	return nil
 }

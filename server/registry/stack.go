@@ -48,7 +48,8 @@ func newStacks(c Config, plans *genericregistry.Store) (*resourceREST, *statusRE
 			if err != nil {
 				return field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
 			}
-			errs := append(validateDependencies(s, list.(*v1alpha1.StackList).Items), validateOutputs(s, c.Kinds.Functions(), lang.BudgetOf(ctx))...)
+			errs := append(validateDependencies(s, list.(*v1alpha1.StackList).Items),
+				validateOutputs(s, c.Kinds.Functions(), lang.BudgetOf(ctx))...)
 			if s.Spec.Workflow != nil && c.ExternalTemporal {
 				errs = append(errs, field.Forbidden(field.NewPath("spec", "workflow"),
 					"this server uses an external Temporal cluster, and starts workflows of users only in an embedded one"))
@@ -63,12 +64,14 @@ func newStacks(c Config, plans *genericregistry.Store) (*resourceREST, *statusRE
 	}
 	var statusREST *statusREST
 	var err error
-	if stored, statusREST, err = newStore(c, "stack", new(v1alpha1.Stack), new(v1alpha1.StackList), strategy, stackTable); err != nil {
+	if stored, statusREST, err = newStore(c, "stack", new(v1alpha1.Stack), new(v1alpha1.StackList), strategy,
+		stackTable); err != nil {
 		return nil, nil, err
 	}
 	mayWrite := func(ctx context.Context, obj, old runtime.Object) error {
 		s, before := obj.(*v1alpha1.Stack), (*v1alpha1.Stack)(nil)
-		if before, _ = old.(*v1alpha1.Stack); before != nil && !equality.Semantic.DeepEqual(s.Spec.Selector, before.Spec.Selector) {
+		if before, _ = old.(*v1alpha1.Stack); before != nil && !equality.Semantic.DeepEqual(s.Spec.Selector,
+			before.Spec.Selector) {
 			if err := c.mayRelease(ctx, stored, s); err != nil {
 				return err
 			}
@@ -80,7 +83,8 @@ func newStacks(c Config, plans *genericregistry.Store) (*resourceREST, *statusRE
 	}
 	current := func(ctx context.Context, namespace string) { c.Backend.CurrentStacks(ctx, namespace) }
 	warn := func(ctx context.Context, obj runtime.Object) { warnOfEndingPlans(ctx, plans, obj.(*v1alpha1.Stack)) }
-	return &resourceREST{Store: stored, short: "stk", mayWrite: mayWrite, mayDelete: mayDelete, warnDeleted: warn, current: current}, statusREST, nil
+	return &resourceREST{Store: stored, short: "stk", mayWrite: mayWrite, mayDelete: mayDelete, warnDeleted: warn,
+		current: current}, statusREST, nil
 }
 
 // mayRelease checks the right to take resources from a stack. Another stack of the namespace may then select them, and
@@ -101,7 +105,8 @@ func (c Config) mayRelease(ctx context.Context, stored *genericregistry.Store, s
 	}
 	approve := []store.Right{{Verb: store.VerbApprove, Namespace: s.Namespace, Group: groupName, Resource: "plans"}}
 	return requireRights(ctx, c.Authorizer, "stacks", s.Name, approve, fmt.Sprintf(
-		"the stack %q, which approves its plans by itself, may select the resources that this stack gives up", list.(*v1alpha1.StackList).Items[automatic].Name))
+		"the stack %q, which approves its plans by itself, may select the resources that this stack gives up",
+		list.(*v1alpha1.StackList).Items[automatic].Name))
 }
 
 // noteAuthor records the user of a request that makes this user the author of a stack.
@@ -111,8 +116,8 @@ func noteAuthor(ctx context.Context, s, old *v1alpha1.Stack) {
 	}
 }
 
-// changesAuthor reports whether a change of a stack makes the user its author. A change that only suspends the stack, or
-// lets it continue, does not change what the stack does. So the stack keeps the rights with which it was written.
+// changesAuthor reports whether a change of a stack makes the user its author. A change that only suspends the stack,
+// or lets it continue, does not change what the stack does. So the stack keeps the rights with which it was written.
 func changesAuthor(s, old *v1alpha1.Stack) bool {
 	before := old.Spec
 	before.Suspend = s.Spec.Suspend
@@ -176,7 +181,8 @@ func rightsOfStack(s *v1alpha1.Stack) []store.Right {
 // outputReferences returns the references in the outputs of a stack.
 func outputReferences(s *v1alpha1.Stack) (refs []lang.Reference) {
 	for name, text := range s.Spec.Outputs {
-		found, _ := lang.ExpressionOptions{Namespace: s.Namespace}.References(text, field.NewPath("spec", "outputs").Key(name).String())
+		found, _ := lang.ExpressionOptions{Namespace: s.Namespace}.References(text,
+			field.NewPath("spec", "outputs").Key(name).String())
 		refs = append(refs, found...)
 	}
 	return refs
@@ -200,13 +206,14 @@ var stackTable = tableConvertor{
 		if s.Status.Run != nil && s.Spec.Workflow != nil {
 			run = s.Status.Run.RunID
 		}
-		return []any{s.Name, ready, reason, orNone(stack.LastPlan(s)), int64(s.Status.Resources), age(s.CreationTimestamp),
+		return []any{s.Name, ready, reason, orNone(stack.LastPlan(s)), int64(s.Status.Resources),
+			age(s.CreationTimestamp),
 			int64(s.Status.Pending), stack.Approval(s), orNone(run), message}
 	},
 }
 
-// cycleThrough returns the names of the stacks in a cycle through the stack, which begins and ends with its name; nil if
-// there is none.
+// cycleThrough returns the names of the stacks in a cycle through the stack, which begins and ends with its name; nil
+// if there is none.
 func cycleThrough(name string, dependsOn map[string][]string) []string {
 	seen := map[string]bool{}
 	var path []string

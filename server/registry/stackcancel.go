@@ -24,7 +24,8 @@ type cancelRunREST struct {
 var _ rest.NamedCreater = (*cancelRunREST)(nil)
 
 // Create returns the stack. Its status.run shows the end of the workflow later.
-func (r *cancelRunREST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
+func (r *cancelRunREST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc,
+	opts *metav1.CreateOptions) (runtime.Object, error) {
 	if err := validate(ctx, obj); err != nil {
 		return nil, err
 	}
@@ -39,7 +40,8 @@ func (r *cancelRunREST) Create(ctx context.Context, name string, obj runtime.Obj
 		case err != nil:
 			return nil, fmt.Errorf("cancel the workflow of stack %q: %w", name, err)
 		case !found:
-			return nil, apierrors.NewConflict(v1alpha1.Resource("stacks"), name, fmt.Errorf("no workflow of the stack is running. To cancel a plan of the stack: kubectl hykube cancel PLAN -n %s", s.Namespace))
+			return nil, apierrors.NewConflict(v1alpha1.Resource("stacks"), name,
+				fmt.Errorf("no workflow of the stack is running. To cancel a plan of the stack: kubectl hykube cancel PLAN -n %s", s.Namespace))
 		}
 	}
 	return r.mayRead.response(ctx, stored, nil)

@@ -23,7 +23,8 @@ const (
 	warningPlansUnknown = "stack %q: its plans cannot be read: %v. Plans without a decision will be discarded. The resources of the stack and their infrastructure stay."
 )
 
-// warnOfEndingPlans adds a warning about each plan, and about the workflow, that the server ends because its stack was deleted.
+// warnOfEndingPlans adds a warning about each plan, and about the workflow, that the server ends because its stack was
+// deleted.
 func warnOfEndingPlans(ctx context.Context, plans *genericregistry.Store, s *v1alpha1.Stack) {
 	if r := s.Status.Run; r != nil && r.EndedAt == nil {
 		warning.AddWarning(ctx, "", fmt.Sprintf(warningRunEnds, s.Name, r.WorkflowID, r.RunID))
@@ -48,14 +49,15 @@ func warnOfEndingPlans(ctx context.Context, plans *genericregistry.Store, s *v1a
 	}
 }
 
-// endsWith reports whether the server ends an undecided plan when the stack is deleted: one of the stack, or one that the
-// last run of its workflow made.
+// endsWith reports whether the server ends an undecided plan when the stack is deleted: one of the stack, or one that
+// the last run of its workflow made.
 func endsWith(p *v1alpha1.Plan, s *v1alpha1.Stack) bool {
 	if of := p.Status.Stack; of != nil {
 		return of.StackUID == s.UID
 	}
 	r := s.Status.Run
-	return r != nil && p.Annotations[v1alpha1.AnnotationWorkflowRunID] == r.RunID && p.Annotations[v1alpha1.AnnotationWorkflowID] == r.WorkflowID
+	return r != nil && p.Annotations[v1alpha1.AnnotationWorkflowRunID] == r.RunID &&
+		p.Annotations[v1alpha1.AnnotationWorkflowID] == r.WorkflowID
 }
 
 // numberOf returns the number of a plan among those of its stack; 0 if no stack made it.

@@ -23,16 +23,19 @@ type driftREST struct {
 
 var _ rest.NamedCreater = (*driftREST)(nil)
 
-// Create sets status.drift.requested, and returns the stack. Its status.drift.requested.id identifies the check for which
-// the user may wait.
-func (r *driftREST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
+// Create sets status.drift.requested, and returns the stack. Its status.drift.requested.id identifies the check for
+// which the user may wait.
+func (r *driftREST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc,
+	opts *metav1.CreateOptions) (runtime.Object, error) {
 	if err := validate(ctx, obj); err != nil {
 		return nil, err
 	}
-	info := rest.DefaultUpdatedObjectInfo(nil, func(ctx context.Context, _, old runtime.Object) (runtime.Object, error) {
-		s := old.(*v1alpha1.Stack).DeepCopy()
-		return s, requestCheck(s, &v1alpha1.StackRequest{ID: uuid.NewString(), At: metav1.Now(), By: requester(ctx)})
-	})
+	info := rest.DefaultUpdatedObjectInfo(nil,
+		func(ctx context.Context, _, old runtime.Object) (runtime.Object, error) {
+			s := old.(*v1alpha1.Stack).DeepCopy()
+			return s, requestCheck(s, &v1alpha1.StackRequest{ID: uuid.NewString(), At: metav1.Now(),
+				By: requester(ctx)})
+		})
 	update := &metav1.UpdateOptions{DryRun: opts.DryRun, FieldManager: opts.FieldManager}
 	stored, _, err := updateWhole(ctx, r.stacks, name, info, nil, rest.ValidateAllObjectUpdateFunc, update)
 	return r.mayRead.response(ctx, stored, err)
@@ -49,7 +52,8 @@ func requestCheck(s *v1alpha1.Stack, request *v1alpha1.StackRequest) error {
 	case s.Spec.Suspend:
 		return refuse("the stack is suspended; set spec.suspend to false first")
 	case s.Status.Drift != nil && !s.Status.Drift.AcceptsRequest():
-		return refuse("a drift check of the stack has not ended; kubectl hykube drift %s -n %s shows its progress", s.Name, s.Namespace)
+		return refuse("a drift check of the stack has not ended; kubectl hykube drift %s -n %s shows its progress",
+			s.Name, s.Namespace)
 	}
 	if s.Status.Drift == nil {
 		s.Status.Drift = &v1alpha1.StackDriftStatus{}

@@ -12,8 +12,8 @@ import (
 	"github.com/hykube/hykube/internal/store"
 )
 
-// takeOverREST serves the subresource "takeover" of stacks. A create makes the user the author of the stack, as a write of its spec
-// does, without a change of the spec.
+// takeOverREST serves the subresource "takeover" of stacks. A create makes the user the author of the stack, as a write
+// of its spec does, without a change of the spec.
 type takeOverREST struct {
 	subresource
 	stacks *genericregistry.Store
@@ -22,23 +22,26 @@ type takeOverREST struct {
 
 var _ rest.NamedCreater = (*takeOverREST)(nil)
 
-// Create needs the rights to write the stack. It raises the generation, so that the stack plans as its new author, and an approval of
-// what the former author wrote does not count as one of the new author's.
-func (r *takeOverREST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
+// Create needs the rights to write the stack. It raises the generation, so that the stack plans as its new author, and
+// an approval of what the former author wrote does not count as one of the new author's.
+func (r *takeOverREST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc,
+	opts *metav1.CreateOptions) (runtime.Object, error) {
 	if err := validate(ctx, obj); err != nil {
 		return nil, err
 	}
-	info := rest.DefaultUpdatedObjectInfo(nil, func(ctx context.Context, _, old runtime.Object) (runtime.Object, error) {
-		s := old.(*v1alpha1.Stack).DeepCopy()
-		update := store.Right{Verb: "update", Namespace: s.Namespace, Group: groupName, Resource: "stacks"}
-		if err := requireRights(ctx, r.config.Authorizer, "stacks", name, []store.Right{update}, "who takes a stack over writes it"); err != nil {
-			return nil, err
-		}
-		if err := r.config.mayWriteStack(ctx, s, nil); err != nil {
-			return nil, err
-		}
-		return s, nil
-	})
+	info := rest.DefaultUpdatedObjectInfo(nil,
+		func(ctx context.Context, _, old runtime.Object) (runtime.Object, error) {
+			s := old.(*v1alpha1.Stack).DeepCopy()
+			update := store.Right{Verb: "update", Namespace: s.Namespace, Group: groupName, Resource: "stacks"}
+			if err := requireRights(ctx, r.config.Authorizer, "stacks", name, []store.Right{update},
+				"who takes a stack over writes it"); err != nil {
+				return nil, err
+			}
+			if err := r.config.mayWriteStack(ctx, s, nil); err != nil {
+				return nil, err
+			}
+			return s, nil
+		})
 	stacks := *r.stacks
 	stacks.UpdateStrategy = takeOverStrategy{stacks.UpdateStrategy}
 	update := &metav1.UpdateOptions{DryRun: opts.DryRun, FieldManager: opts.FieldManager}

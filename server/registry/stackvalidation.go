@@ -65,18 +65,23 @@ func validateStack(s *v1alpha1.Stack) field.ErrorList {
 	spec := field.NewPath("spec")
 	if s.Spec.Selector != nil {
 		path := spec.Child("selector")
-		errs = append(errs, metav1validation.ValidateLabelSelector(s.Spec.Selector, metav1validation.LabelSelectorValidationOptions{}, path)...)
+		errs = append(errs, metav1validation.ValidateLabelSelector(s.Spec.Selector,
+			metav1validation.LabelSelectorValidationOptions{}, path)...)
 		if len(s.Spec.Selector.MatchLabels)+len(s.Spec.Selector.MatchExpressions) == 0 {
-			errs = append(errs, field.Required(path, "labels; leave the selector out to select what no other stack selects"))
+			errs = append(errs, field.Required(path,
+				"labels; leave the selector out to select what no other stack selects"))
 		}
 	}
 	plan := spec.Child("plan")
 	for i, trigger := range s.Spec.Plan.Triggers {
-		errs = append(errs, validateEnum(trigger, plan.Child("triggers").Index(i), v1alpha1.TriggerChange, v1alpha1.TriggerSchedule)...)
+		errs = append(errs, validateEnum(trigger, plan.Child("triggers").Index(i), v1alpha1.TriggerChange,
+			v1alpha1.TriggerSchedule)...)
 	}
 	errs = append(errs, validatePause(s.Spec.Plan.Settle, 0, plan.Child("settle"))...)
-	errs = append(errs, validateEnum(s.Spec.Plan.Refresh, plan.Child("refresh"), v1alpha1.RefreshNone, v1alpha1.RefreshChanged, v1alpha1.RefreshAll)...)
-	errs = append(errs, validateEnum(s.Spec.Approval, spec.Child("approval"), v1alpha1.ApprovalManual, v1alpha1.ApprovalAutomatic)...)
+	errs = append(errs, validateEnum(s.Spec.Plan.Refresh, plan.Child("refresh"), v1alpha1.RefreshNone,
+		v1alpha1.RefreshChanged, v1alpha1.RefreshAll)...)
+	errs = append(errs, validateEnum(s.Spec.Approval, spec.Child("approval"), v1alpha1.ApprovalManual,
+		v1alpha1.ApprovalAutomatic)...)
 	errs = append(errs, validatePlanSchedule(s.Spec.Plan, plan)...)
 	errs = append(errs, validateDrift(s, spec.Child("drift"))...)
 	errs = append(errs, validateOnError(s, spec)...)
@@ -92,9 +97,11 @@ func validatePlanSchedule(p v1alpha1.StackPlanPolicy, path *field.Path) field.Er
 	triggered := slices.Contains(p.Triggers, v1alpha1.TriggerSchedule)
 	switch {
 	case triggered && p.Schedule == "":
-		return field.ErrorList{field.Required(path.Child("schedule"), "a cron expression such as \"0 6 * * 1-5\", because spec.plan.triggers has Schedule")}
+		return field.ErrorList{field.Required(path.Child("schedule"),
+			"a cron expression such as \"0 6 * * 1-5\", because spec.plan.triggers has Schedule")}
 	case !triggered && p.Schedule != "":
-		return field.ErrorList{field.Forbidden(path.Child("schedule"), "only with the trigger Schedule: set triggers: [Change, Schedule]")}
+		return field.ErrorList{field.Forbidden(path.Child("schedule"),
+			"only with the trigger Schedule: set triggers: [Change, Schedule]")}
 	}
 	return validateSchedule(p.Schedule, p.TimeZone, path)
 }
@@ -120,9 +127,11 @@ func validateDrift(s *v1alpha1.Stack, path *field.Path) field.ErrorList {
 		return nil
 	}
 	errs := validateSchedule(d.Schedule, d.TimeZone, path)
-	errs = append(errs, validateEnum(d.Action, path.Child("action"), v1alpha1.DriftReport, v1alpha1.DriftPlan, v1alpha1.DriftCorrect)...)
+	errs = append(errs, validateEnum(d.Action, path.Child("action"), v1alpha1.DriftReport, v1alpha1.DriftPlan,
+		v1alpha1.DriftCorrect)...)
 	if d.Action == v1alpha1.DriftCorrect && s.Spec.Approval != v1alpha1.ApprovalAutomatic && s.Spec.Workflow == nil {
-		errs = append(errs, field.Invalid(path.Child("action"), d.Action, "needs spec.approval Automatic: a plan that corrects drift applies all other changes of the stack, too. With approval Manual, use the action Plan"))
+		errs = append(errs, field.Invalid(path.Child("action"), d.Action,
+			"needs spec.approval Automatic: a plan that corrects drift applies all other changes of the stack, too. With approval Manual, use the action Plan"))
 	}
 	if len(errs) == 0 {
 		if _, err := cron.ParseWindow(d.Window, d.TimeZone); err != nil {
@@ -140,7 +149,8 @@ func validateReadBudget(b *v1alpha1.ReadBudget, path *field.Path) (errs field.Er
 		return nil
 	}
 	if b.ReadsPerSecond < 0 || b.ReadsPerSecond > maxReadsPerSecond {
-		errs = append(errs, field.Invalid(path.Child("readsPerSecond"), b.ReadsPerSecond, fmt.Sprintf("must be between 0 and %d", maxReadsPerSecond)))
+		errs = append(errs, field.Invalid(path.Child("readsPerSecond"), b.ReadsPerSecond,
+			fmt.Sprintf("must be between 0 and %d", maxReadsPerSecond)))
 	}
 	if b.MaxReads < 0 {
 		errs = append(errs, field.Invalid(path.Child("maxReads"), b.MaxReads, "must not be negative"))
@@ -149,13 +159,15 @@ func validateReadBudget(b *v1alpha1.ReadBudget, path *field.Path) (errs field.Er
 }
 
 func validateOnError(s *v1alpha1.Stack, spec *field.Path) field.ErrorList {
-	errs := validateEnum(s.Spec.OnError, spec.Child("onError"), v1alpha1.OnErrorHalt, v1alpha1.OnErrorRetry, v1alpha1.OnErrorContinue)
+	errs := validateEnum(s.Spec.OnError, spec.Child("onError"), v1alpha1.OnErrorHalt, v1alpha1.OnErrorRetry,
+		v1alpha1.OnErrorContinue)
 	retry, path := s.Spec.Retry, spec.Child("retry")
 	switch {
 	case s.Spec.Workflow != nil:
 		return errs // validateWorkflow has its own rules
 	case s.Spec.OnError == v1alpha1.OnErrorRetry && retry == nil:
-		return append(errs, field.Required(path, "the number of further plans, as in retry: {times: 3}, because spec.onError is Retry"))
+		return append(errs, field.Required(path,
+			"the number of further plans, as in retry: {times: 3}, because spec.onError is Retry"))
 	case retry == nil:
 		return errs
 	case s.Spec.OnError != v1alpha1.OnErrorRetry:
@@ -171,7 +183,8 @@ func validatePause(d *metav1.Duration, least time.Duration, path *field.Path) fi
 	if d == nil || d.Duration >= least && d.Duration <= maxPause {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, d.Duration.String(), fmt.Sprintf("must be between %s and %s", least, maxPause))}
+	return field.ErrorList{field.Invalid(path, d.Duration.String(),
+		fmt.Sprintf("must be between %s and %s", least, maxPause))}
 }
 
 // validateOutputs validates the outputs of a stack. The budget bounds the evaluation of their constant parts.
@@ -186,13 +199,16 @@ func validateOutputs(s *v1alpha1.Stack, functions lang.Functions, budget *lang.B
 			errs = append(errs, field.Invalid(path, field.OmitValueType{}, msg))
 		}
 		text := s.Spec.Outputs[name]
-		_, diags := lang.ParseExpression(text, path.String(), lang.ExpressionOptions{Functions: functions, Namespace: s.Namespace, Settled: true, Budget: budget})
+		_, diags := lang.ParseExpression(text, path.String(),
+			lang.ExpressionOptions{Functions: functions, Namespace: s.Namespace, Settled: true, Budget: budget})
 		if diag.HasErrors(diags) {
 			errs = append(errs, field.Invalid(path, shorten(text), diag.Describe(diags)))
 		}
-		for _, ref := range outputReferences(&v1alpha1.Stack{ObjectMeta: s.ObjectMeta, Spec: v1alpha1.StackSpec{Outputs: map[string]string{name: text}}}) {
+		for _, ref := range outputReferences(&v1alpha1.Stack{ObjectMeta: s.ObjectMeta,
+			Spec: v1alpha1.StackSpec{Outputs: map[string]string{name: text}}}) {
 			if ref.Mode == v1alpha1.ModeEphemeral {
-				errs = append(errs, field.Invalid(path, shorten(text), fmt.Sprintf("refers to %s, and the value of an ephemeral resource is never recorded", ref.Address)))
+				errs = append(errs, field.Invalid(path, shorten(text),
+					fmt.Sprintf("refers to %s, and the value of an ephemeral resource is never recorded", ref.Address)))
 			}
 		}
 	}
@@ -239,7 +255,8 @@ func validateDependencies(s *v1alpha1.Stack, others []v1alpha1.Stack) (errs fiel
 	dependsOn[s.Name] = s.Spec.DependsOn
 	if cycle := cycleThrough(s.Name, dependsOn); cycle != nil {
 		errs = append(errs, field.Invalid(path, field.OmitValueType{}, fmt.Sprintf(
-			"these stacks would wait for each other: %s. Remove one of the dependencies.", strings.Join(cycle, " -> "))))
+			"these stacks would wait for each other: %s. Remove one of the dependencies.",
+			strings.Join(cycle, " -> "))))
 	}
 	return errs
 }

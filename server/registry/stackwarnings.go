@@ -14,8 +14,9 @@ import (
 	"github.com/hykube/hykube/internal/suggest"
 )
 
-// warnStack returns warnings about values that are valid, because users may create objects in any order, but often typing
-// errors: a selector that selects nothing, a stack in dependsOn that does not exist, and outputs of unknown types and attributes.
+// warnStack returns warnings about values that are valid, because users may create objects in any order, but often
+// typing errors: a selector that selects nothing, a stack in dependsOn that does not exist, and outputs of unknown
+// types and attributes.
 func (c Config) warnStack(ctx context.Context, stored *genericregistry.Store, s *v1alpha1.Stack) []string {
 	out := c.warnSelector(ctx, s)
 	// The validation before has reported an error of the list.
@@ -53,7 +54,8 @@ func warnDependencies(s *v1alpha1.Stack, all []v1alpha1.Stack) (out []string) {
 		if near := suggest.Nearest(name, names); near != "" {
 			hint = fmt.Sprintf("; did you mean %q?", near)
 		}
-		out = append(out, fmt.Sprintf("spec.dependsOn[%d]: there is no stack %q in the namespace %q yet, and this stack makes no plan without it%s", i, name, s.Namespace, hint))
+		out = append(out, fmt.Sprintf(
+			"spec.dependsOn[%d]: there is no stack %q in the namespace %q yet, and this stack makes no plan without it%s", i, name, s.Namespace, hint))
 	}
 	return out
 }

@@ -44,13 +44,14 @@ func validateWorkflow(s *v1alpha1.Stack, spec *field.Path) (errs field.ErrorList
 	return errs
 }
 
-// validateOnErrorOfWorkflow refuses further plans after a failure. It replaces the rules of spec.retry, which would ask for
-// the number of these plans.
+// validateOnErrorOfWorkflow refuses further plans after a failure. It replaces the rules of spec.retry, which would ask
+// for the number of these plans.
 func validateOnErrorOfWorkflow(s *v1alpha1.Stack, spec *field.Path) field.ErrorList {
 	const why = "with spec.workflow: the workflow repeats its own steps"
 	switch retry := s.Spec.Retry; {
 	case s.Spec.OnError == v1alpha1.OnErrorRetry && retry != nil:
-		return field.ErrorList{field.Forbidden(spec.Child("onError"), "not Retry "+why+". Use Halt or Continue, and remove spec.retry")}
+		return field.ErrorList{field.Forbidden(spec.Child("onError"),
+			"not Retry "+why+". Use Halt or Continue, and remove spec.retry")}
 	case s.Spec.OnError == v1alpha1.OnErrorRetry:
 		return field.ErrorList{field.Forbidden(spec.Child("onError"), "not Retry "+why+". Use Halt or Continue")}
 	case retry != nil:
@@ -66,9 +67,11 @@ func validateWorkflowName(name string, path *field.Path) field.ErrorList {
 	case len(name) > maxWorkflowName:
 		return field.ErrorList{field.TooLong(path, "", maxWorkflowName)}
 	case !utf8.ValidString(name), strings.ContainsFunc(name, unicode.IsControl), strings.TrimSpace(name) != name:
-		return field.ErrorList{field.Invalid(path, shorten(name), "must have no control characters, and no space at its ends")}
+		return field.ErrorList{field.Invalid(path, shorten(name),
+			"must have no control characters, and no space at its ends")}
 	case strings.HasPrefix(name, temporalReserved):
-		return field.ErrorList{field.Invalid(path, shorten(name), fmt.Sprintf("must not begin with %s, which is for Temporal itself", temporalReserved))}
+		return field.ErrorList{field.Invalid(path, shorten(name),
+			fmt.Sprintf("must not begin with %s, which is for Temporal itself", temporalReserved))}
 	}
 	return nil
 }

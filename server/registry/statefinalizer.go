@@ -18,12 +18,15 @@ func holdsState(obj metav1.Object) bool {
 	return slices.Contains(obj.GetFinalizers(), v1alpha1.FinalizerState)
 }
 
-// beginWithoutState removes the finalizer from a new object, which has no infrastructure. A manifest from a backup may have it.
+// beginWithoutState removes the finalizer from a new object, which has no infrastructure. A manifest from a backup may
+// have it.
 func beginWithoutState(obj metav1.Object) {
-	obj.SetFinalizers(slices.DeleteFunc(obj.GetFinalizers(), func(f string) bool { return f == v1alpha1.FinalizerState }))
+	obj.SetFinalizers(slices.DeleteFunc(obj.GetFinalizers(),
+		func(f string) bool { return f == v1alpha1.FinalizerState }))
 }
 
-// keepStateOnReplace keeps the finalizer in a client's update without finalizers: a manifest for kubectl replace has none.
+// keepStateOnReplace keeps the finalizer in a client's update without finalizers: a manifest for kubectl replace has
+// none.
 func keepStateOnReplace(ctx context.Context, obj, old metav1.Object) {
 	info, ok := request.RequestInfoFrom(ctx)
 	if ok && info.Verb == "update" && !byServer(ctx) && obj.GetFinalizers() == nil && holdsState(old) {
@@ -31,8 +34,8 @@ func keepStateOnReplace(ctx context.Context, obj, old metav1.Object) {
 	}
 }
 
-// keepStateFinalizer returns an error if somebody else than the server removes the finalizer. members and kind are the words for
-// the error, such as "instances" and "set".
+// keepStateFinalizer returns an error if somebody else than the server removes the finalizer. members and kind are the
+// words for the error, such as "instances" and "set".
 func keepStateFinalizer(ctx context.Context, obj, old metav1.Object, members, kind string) field.ErrorList {
 	if byServer(ctx) || !holdsState(old) || holdsState(obj) {
 		return nil

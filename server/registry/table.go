@@ -29,7 +29,8 @@ func (t tableConvertor) ConvertToTable(_ context.Context, obj, options runtime.O
 		table.ColumnDefinitions = t.columns
 	}
 	row := func(o runtime.Object) error {
-		table.Rows = append(table.Rows, metav1.TableRow{Cells: printable(t.cells(o)), Object: runtime.RawExtension{Object: o}})
+		table.Rows = append(table.Rows,
+			metav1.TableRow{Cells: printable(t.cells(o)), Object: runtime.RawExtension{Object: o}})
 		return nil
 	}
 	if !meta.IsListType(obj) {
@@ -39,7 +40,8 @@ func (t tableConvertor) ConvertToTable(_ context.Context, obj, options runtime.O
 		return table, row(obj)
 	}
 	if list, err := meta.ListAccessor(obj); err == nil {
-		table.ResourceVersion, table.Continue, table.RemainingItemCount = list.GetResourceVersion(), list.GetContinue(), list.GetRemainingItemCount()
+		table.ResourceVersion, table.Continue, table.RemainingItemCount = list.GetResourceVersion(), list.GetContinue(),
+			list.GetRemainingItemCount()
 	}
 	return table, meta.EachListItem(obj, row)
 }
@@ -59,7 +61,8 @@ func column(name, kind, description string, priority int32) metav1.TableColumnDe
 	if name == "Name" {
 		format = "name"
 	}
-	return metav1.TableColumnDefinition{Name: name, Type: kind, Format: format, Description: description, Priority: priority}
+	return metav1.TableColumnDefinition{Name: name, Type: kind, Format: format, Description: description,
+		Priority: priority}
 }
 
 var (
@@ -81,7 +84,8 @@ var providerTable = tableConvertor{
 	cells: func(obj runtime.Object) []any {
 		p := obj.(*v1alpha1.Provider)
 		ready, reason, message := readinessCells(p, p.Status.Conditions)
-		return []any{p.Name, p.Spec.Source, orNone(p.Status.Version), int64(p.Status.Kinds), ready, reason, age(p.CreationTimestamp), message}
+		return []any{p.Name, p.Spec.Source, orNone(p.Status.Version), int64(p.Status.Kinds), ready, reason,
+			age(p.CreationTimestamp), message}
 	},
 }
 
@@ -115,7 +119,8 @@ var planTable = tableConvertor{
 		if ready == string(metav1.ConditionTrue) && reason == "" {
 			reason = ready
 		}
-		return []any{p.Name, summary(p), approved(p), reason, progress(p), age(p.CreationTimestamp), nameOf(p.Status.RequestedBy), message}
+		return []any{p.Name, summary(p), approved(p), reason, progress(p), age(p.CreationTimestamp),
+			nameOf(p.Status.RequestedBy), message}
 	},
 }
 
@@ -133,7 +138,8 @@ var resourceTable = tableConvertor{
 	},
 	cells: func(obj runtime.Object) []any {
 		r := obj.(*v1alpha1.ResourceSummary)
-		return []any{r.Object.Kind, r.Object.Name, string(r.Status.Ready), r.Status.Reason, r.Status.ID, age(r.CreationTimestamp),
+		return []any{r.Object.Kind, r.Object.Name, string(r.Status.Ready), r.Status.Reason, r.Status.ID,
+			age(r.CreationTimestamp),
 			r.Status.Message, r.Provider, orNone(r.ProviderConfig)}
 	},
 }
@@ -178,7 +184,8 @@ var planRecordTable = tableConvertor{
 		if r.Summary != nil {
 			text = r.Summary.Text
 		}
-		return []any{r.Name, r.Plan.Name, nameOf(r.RequestedBy), nameOf(r.Approval.By), text, cmp.Or(r.Outcome, v1alpha1.ReasonApplying), age(r.CreationTimestamp), r.Approval.Message}
+		return []any{r.Name, r.Plan.Name, nameOf(r.RequestedBy), nameOf(r.Approval.By), text,
+			cmp.Or(r.Outcome, v1alpha1.ReasonApplying), age(r.CreationTimestamp), r.Approval.Message}
 	},
 }
 
@@ -195,7 +202,9 @@ func changesTable(list *v1alpha1.PlanChangeList) *metav1.Table {
 		},
 	}
 	for _, c := range list.Items {
-		table.Rows = append(table.Rows, metav1.TableRow{Cells: printable([]any{int64(c.Index), changeText(c), instanceText(c), string(c.State), c.Message})})
+		table.Rows = append(table.Rows,
+			metav1.TableRow{Cells: printable([]any{int64(c.Index), changeText(c), instanceText(c), string(c.State),
+				c.Message})})
 	}
 	return table
 }
@@ -278,7 +287,8 @@ func readinessCells(m metav1.Object, conditions []metav1.Condition) (ready, reas
 	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionInUse); c != nil {
 		return ready, v1alpha1.ReasonTerminating, c.Message
 	}
-	return ready, v1alpha1.ReasonTerminating, "It is being deleted, and waits for its finalizers: " + strings.Join(m.GetFinalizers(), ", ") + "."
+	return ready, v1alpha1.ReasonTerminating, "It is being deleted, and waits for its finalizers: " +
+		strings.Join(m.GetFinalizers(), ", ") + "."
 }
 
 func summary(p *v1alpha1.Plan) string {

@@ -74,6 +74,7 @@ func checkTrust(policy *trust.Policy, p *v1alpha1.Provider) error {
 	if err != nil {
 		return err
 	}
-	_, err = provider.Require(policy, source, provider.Trust{Checksums: p.Spec.Checksums, SigningKeys: p.Spec.SigningKeys})
+	_, err = provider.Require(policy, source,
+		provider.Trust{Checksums: p.Spec.Checksums, SigningKeys: p.Spec.SigningKeys})
 	return err
 }

@@ -24,10 +24,10 @@ import (
 	"github.com/hykube/hykube/server/rights"
 )
 
-// WithUnreadableAnswers reduces the answers to writes of users who may not get the written object. Kubernetes' handlers answer
-// with the whole object, so that a patch that changes nothing, or a dry run, would read a Secret. Such a user gets what
-// identifies the object and its version, and a warning. The answer to the create of an object is whole, because its user
-// wrote all of it.
+// WithUnreadableAnswers reduces the answers to writes of users who may not get the written object. Kubernetes' handlers
+// answer with the whole object, so that a patch that changes nothing, or a dry run, would read a Secret. Such a user
+// gets what identifies the object and its version, and a warning. The answer to the create of an object is whole,
+// because its user wrote all of it.
 func WithUnreadableAnswers(next http.Handler, a authorizer.Authorizer) http.Handler {
 	access := rights.Access{Authorizer: a}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -39,8 +39,10 @@ func WithUnreadableAnswers(next http.Handler, a authorizer.Authorizer) http.Hand
 		}
 		missing, err := access.Asker(who).Missing(r.Context(), readsOf(info))
 		if err != nil {
-			err = apierrors.NewInternalError(fmt.Errorf("authorize the answer to a %s of %s: %w", info.Verb, info.Resource, err))
-			responsewriters.ErrorNegotiated(err, legacyscheme.Codecs, schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, w, r)
+			err = apierrors.NewInternalError(fmt.Errorf("authorize the answer to a %s of %s: %w", info.Verb,
+				info.Resource, err))
+			responsewriters.ErrorNegotiated(err, legacyscheme.Codecs,
+				schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, w, r)
 			return
 		}
 		if len(missing) < len(readsOf(info)) {
@@ -59,7 +61,8 @@ func WithUnreadableAnswers(next http.Handler, a authorizer.Authorizer) http.Hand
 		next.ServeHTTP(responsewriter.WrapForHTTP1Or2(held), inner)
 		body, reduced := identityOf(held.body.Bytes())
 		if reduced {
-			warning.AddWarning(r.Context(), "", fmt.Sprintf("the answer has no more than the metadata that identifies the object, because you have no right to %s", missing[0]))
+			warning.AddWarning(r.Context(), "",
+				fmt.Sprintf("the answer has no more than the metadata that identifies the object, because you have no right to %s", missing[0]))
 		}
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 		w.WriteHeader(held.code)
@@ -70,8 +73,9 @@ func WithUnreadableAnswers(next http.Handler, a authorizer.Authorizer) http.Hand
 // maxPatch is the maximum size of a JSON patch whose user may not get the object.
 const maxPatch = 1 << 20
 
-// refuseReading returns an error for a JSON patch with an operation that reads the object. "copy" and "move" could put a value
-// where an error or a warning quotes it, and "test" confirms a guess. https://www.rfc-editor.org/rfc/rfc6902#section-4
+// refuseReading returns an error for a JSON patch with an operation that reads the object. "copy" and "move" could put
+// a value where an error or a warning quotes it, and "test" confirms a guess.
+// https://www.rfc-editor.org/rfc/rfc6902#section-4
 func refuseReading(r *http.Request, info *genericapirequest.RequestInfo) error {
 	contentType, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	if info.Verb != "patch" || types.PatchType(contentType) != types.JSONPatchType {
@@ -82,7 +86,8 @@ func refuseReading(r *http.Request, info *genericapirequest.RequestInfo) error {
 		return apierrors.NewBadRequest(fmt.Sprintf("read the patch: %s", err))
 	}
 	if len(body) > maxPatch {
-		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the limit for a JSON patch is %d bytes without the right to get the object", maxPatch))
+		return apierrors.NewRequestEntityTooLargeError(
+			fmt.Sprintf("the limit for a JSON patch is %d bytes without the right to get the object", maxPatch))
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	var operations []map[string]any
@@ -103,7 +108,8 @@ func refuseReading(r *http.Request, info *genericapirequest.RequestInfo) error {
 
 // answersStored reports whether a successful request is a write whose answer has a stored object.
 func answersStored(info *genericapirequest.RequestInfo) bool {
-	if !info.IsResourceRequest || !strings.HasPrefix(info.Path, "/api") { // requests for Temporal have paths of their own
+	// requests for Temporal have paths of their own
+	if !info.IsResourceRequest || !strings.HasPrefix(info.Path, "/api") {
 		return false
 	}
 	switch info.Verb {
@@ -118,7 +124,8 @@ func answersStored(info *genericapirequest.RequestInfo) bool {
 // readsOf returns the rights of which each suffices to read the answer: to get the object, or the subresource. Of a
 // collection, it is the right to list.
 func readsOf(info *genericapirequest.RequestInfo) []store.Right {
-	object := store.Right{Verb: store.VerbGet, Namespace: info.Namespace, Group: info.APIGroup, Resource: info.Resource, Name: info.Name}
+	object := store.Right{Verb: store.VerbGet, Namespace: info.Namespace, Group: info.APIGroup, Resource: info.Resource,
+		Name: info.Name}
 	if info.Verb == "deletecollection" {
 		object.Verb = "list"
 	}
@@ -130,12 +137,12 @@ func readsOf(info *genericapirequest.RequestInfo) []store.Right {
 	return out
 }
 
-// identifying are the fields of metadata that identify an object and its version. Annotations and managed fields may have
-// parts of its content.
+// identifying are the fields of metadata that identify an object and its version. Annotations and managed fields may
+// have parts of its content.
 var identifying = []string{"name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"}
 
-// identityOf reduces an object, or each item of a list, to what identifies it. It returns the answer unchanged, and false,
-// if it is a Status.
+// identityOf reduces an object, or each item of a list, to what identifies it. It returns the answer unchanged, and
+// false, if it is a Status.
 func identityOf(answer []byte) (body []byte, reduced bool) {
 	var obj map[string]any
 	if json.Unmarshal(answer, &obj) != nil {

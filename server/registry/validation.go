@@ -60,13 +60,16 @@ type validations struct {
 // newValidations returns the storage for Validations.
 func newValidations(c Config) rest.Storage {
 	slots := max(2, goruntime.GOMAXPROCS(0)/2)
-	r := &validations{slots: fair.NewLimited(slots, slots-1), running: map[string]int{}, check: c.Check, config: c.ConfigBlock, protected: c.Protected, trust: c.Trust}
+	r := &validations{slots: fair.NewLimited(slots, slots-1), running: map[string]int{}, check: c.Check,
+		config: c.ConfigBlock, protected: c.Protected, trust: c.Trust}
 	return answeredREST[*v1alpha1.Validation]{
-		rest.NewDefaultTableConvertor(v1alpha1.Resource("validations")), "validation", func() *v1alpha1.Validation { return new(v1alpha1.Validation) }, r.answer,
+		rest.NewDefaultTableConvertor(v1alpha1.Resource("validations")), "validation",
+		func() *v1alpha1.Validation { return new(v1alpha1.Validation) }, r.answer,
 	}
 }
 
-func (r *validations) answer(ctx context.Context, v *v1alpha1.Validation, _ rest.ValidateObjectFunc, _ *metav1.CreateOptions) error {
+func (r *validations) answer(ctx context.Context, v *v1alpha1.Validation, _ rest.ValidateObjectFunc,
+	_ *metav1.CreateOptions) error {
 	v.Status = v1alpha1.ValidationStatus{}
 	objects := make([]*unstructured.Unstructured, len(v.Spec.Objects))
 	for i, raw := range v.Spec.Objects {
@@ -111,14 +114,16 @@ func (r *validations) enter(user string) (leave func(), ok bool) {
 }
 
 // checkInSlot waits for a slot and validates the objects.
-func (r *validations) checkInSlot(ctx context.Context, objects []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error) {
+func (r *validations) checkInSlot(ctx context.Context,
+	objects []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error) {
 	name := ""
 	if user, ok := genericapirequest.UserFrom(ctx); ok {
 		name = user.GetName()
 	}
 	leave, ok := r.enter(name)
 	if !ok {
-		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("user %q already has %d validations in progress; try again", name, maxValidations), 5)
+		return nil, apierrors.NewTooManyRequests(
+			fmt.Sprintf("user %q already has %d validations in progress; try again", name, maxValidations), 5)
 	}
 	defer leave()
 	resume := fair.Pause(ctx) // the wait needs no processor
@@ -141,7 +146,8 @@ func (r *validations) checkInSlot(ctx context.Context, objects []*unstructured.U
 		}
 	}
 	if err = cmp.Or(err, ctx.Err()); err != nil {
-		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the check takes longer than %s; send fewer objects at once, or use fewer loops", maxCheckTime))
+		return nil, apierrors.NewRequestEntityTooLargeError(
+			fmt.Sprintf("the check takes longer than %s; send fewer objects at once, or use fewer loops", maxCheckTime))
 	}
 	return problems, nil
 }
@@ -149,11 +155,13 @@ func (r *validations) checkInSlot(ctx context.Context, objects []*unstructured.U
 // clusterScoped reports whether a fixed kind has no namespace. The names of dynamic kinds contain a dash and never
 // match.
 func clusterScoped(kind string) bool {
-	return slices.Contains([]string{"Provider", "ClusterPlanPolicy", "Namespace", "ClusterRole", "ClusterRoleBinding", "FlowSchema", "PriorityLevelConfiguration"}, kind)
+	return slices.Contains([]string{"Provider", "ClusterPlanPolicy", "Namespace", "ClusterRole", "ClusterRoleBinding",
+		"FlowSchema", "PriorityLevelConfiguration"}, kind)
 }
 
 // fixedKindProblems validates an object of a fixed kind and ignores others.
-func (r *validations) fixedKindProblems(ctx context.Context, u *unstructured.Unstructured) []v1alpha1.ValidationProblem {
+func (r *validations) fixedKindProblems(ctx context.Context,
+	u *unstructured.Unstructured) []v1alpha1.ValidationProblem {
 	var errs field.ErrorList
 	var out []v1alpha1.ValidationProblem
 	switch u.GroupVersionKind() {
@@ -191,7 +199,8 @@ func (r *validations) fixedKindProblems(ctx context.Context, u *unstructured.Uns
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterPlanPolicy"):
 		p := &v1alpha1.ClusterPlanPolicy{}
 		if out = decodeStrictly(u, p); out == nil {
-			errs = append(policy.Validate(p.Spec.PlanPolicySpec, field.NewPath("spec")), validateNamespaceSelector(p)...)
+			errs = append(policy.Validate(p.Spec.PlanPolicySpec, field.NewPath("spec")),
+				validateNamespaceSelector(p)...)
 		}
 	default:
 		return builtinKindProblems(u)
@@ -259,21 +268,25 @@ func decodeStrictly(u *unstructured.Unstructured, into any) []v1alpha1.Validatio
 
 // argumentProblems validates a provider's arguments against its schema, which is nil if the provider is not installed.
 // It does not validate values from Secrets. unknown has the arguments that the provider does not have.
-func argumentProblems(ctx context.Context, block *schema.Block, pc *v1alpha1.ProviderConfig) (unknown, others field.ErrorList) {
+func argumentProblems(ctx context.Context, block *schema.Block,
+	pc *v1alpha1.ProviderConfig) (unknown, others field.ErrorList) {
 	args, err := configArguments(pc.Spec.Config)
 	if block == nil || err != nil {
 		return nil, nil
 	}
 	unknown = secretArguments(pc, block)
-	config, diags := lang.ConfigOptions{Settled: true, Ephemeral: true, Namespace: pc.Namespace, Budget: lang.BudgetOf(ctx)}.Parse(args, block)
+	config, diags := lang.ConfigOptions{Settled: true, Ephemeral: true, Namespace: pc.Namespace,
+		Budget: lang.BudgetOf(ctx)}.Parse(args, block)
 	for _, d := range diags {
 		at := strings.Replace(d.Attribute, "spec", "spec.config", 1)
-		fromSecret := slices.ContainsFunc(pc.Spec.SecretRefs, func(s v1alpha1.SecretArgument) bool { return at == "spec.config."+s.Argument })
+		fromSecret := slices.ContainsFunc(pc.Spec.SecretRefs,
+			func(s v1alpha1.SecretArgument) bool { return at == "spec.config."+s.Argument })
 		kind := config.MismatchOf(d).Kind
 		if d.Severity != v1alpha1.SeverityError || kind == lang.MissingArgument && fromSecret {
 			continue
 		}
-		problem := &field.Error{Type: field.ErrorTypeInvalid, Field: at, BadValue: field.OmitValueType{}, Detail: strings.TrimSpace(fmt.Sprintf("%s. %s", d.Summary, d.Detail))}
+		problem := &field.Error{Type: field.ErrorTypeInvalid, Field: at, BadValue: field.OmitValueType{},
+			Detail: strings.TrimSpace(fmt.Sprintf("%s. %s", d.Summary, d.Detail))}
 		if kind == lang.UnknownField || kind == lang.ReadOnlyArgument {
 			unknown = append(unknown, problem)
 		} else {
@@ -304,7 +317,8 @@ func secretArguments(pc *v1alpha1.ProviderConfig, block *schema.Block) field.Err
 			} else if nested != nil {
 				detail = fmt.Sprintf("%q is a block: name an argument of it", ref.Argument)
 			}
-			errs = append(errs, field.Invalid(field.NewPath("spec", "secretRefs").Index(i).Child("argument"), field.OmitValueType{}, detail))
+			errs = append(errs, field.Invalid(field.NewPath("spec", "secretRefs").Index(i).Child("argument"),
+				field.OmitValueType{}, detail))
 			break
 		}
 	}

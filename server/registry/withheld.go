@@ -15,8 +15,8 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// This file withholds the texts of a plan's diagnostics from users who may not get the objects that they are about, or what the
-// text may quote.
+// This file withholds the texts of a plan's diagnostics from users who may not get the objects that they are about, or
+// what the text may quote.
 
 // ReaderFunc returns a function for the user of a request: may the user read a plan's diagnostics of the object with an
 // address, such as "sim_network.main"? The function caches its answers.
@@ -57,8 +57,8 @@ func (mayRead ReaderFunc) response(ctx context.Context, obj runtime.Object, err 
 	return obj, nil
 }
 
-// withheld returns the plan without the texts of diagnostics about objects that the user may not get, and without the values of
-// outputs of such Modules.
+// withheld returns the plan without the texts of diagnostics about objects that the user may not get, and without the
+// values of outputs of such Modules.
 func withheld(p *v1alpha1.Plan, mayGet func(p *v1alpha1.Plan, address string) (bool, error)) (*v1alpha1.Plan, error) {
 	shown, changed := *p, false
 	var err error
@@ -71,9 +71,11 @@ func withheld(p *v1alpha1.Plan, mayGet func(p *v1alpha1.Plan, address string) (b
 		return ok
 	}
 	hide := func(diags []v1alpha1.Diagnostic) []v1alpha1.Diagnostic {
-		return hidden(diags, func(d *v1alpha1.Diagnostic) bool { return readable(d.Address) }, func(d *v1alpha1.Diagnostic) {
-			*d, changed = v1alpha1.Diagnostic{Severity: d.Severity, Address: d.Address, Summary: summaryWithheld, Detail: detailWithheld}, true
-		})
+		return hidden(diags, func(d *v1alpha1.Diagnostic) bool { return readable(d.Address) },
+			func(d *v1alpha1.Diagnostic) {
+				*d, changed = v1alpha1.Diagnostic{Severity: d.Severity, Address: d.Address, Summary: summaryWithheld,
+					Detail: detailWithheld}, true
+			})
 	}
 	shown.Status.Diagnostics, shown.Status.Checks = hide(p.Status.Diagnostics), hide(p.Status.Checks)
 	shown.Status.Outputs = hidden(p.Status.Outputs, func(o *v1alpha1.PlanOutput) bool {
@@ -88,7 +90,8 @@ func withheld(p *v1alpha1.Plan, mayGet func(p *v1alpha1.Plan, address string) (b
 	return p, nil
 }
 
-// hidden returns a list with hide applied to each element that is not readable. It does not change the list, which a cache may share.
+// hidden returns a list with hide applied to each element that is not readable. It does not change the list, which a
+// cache may share.
 func hidden[T any](list []T, readable func(*T) bool, hide func(*T)) []T {
 	copied := false
 	for i := range list {
@@ -151,13 +154,15 @@ func (r *planREST) Watch(ctx context.Context, opts *metainternalversion.ListOpti
 	return r.mayRead.watch(ctx, w), nil
 }
 
-func (r *planREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
+func (r *planREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc,
+	opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	obj, done, err := r.resourceREST.Delete(ctx, name, validate, opts)
 	obj, err = r.mayRead.response(ctx, obj, err)
 	return obj, done, err
 }
 
-func (r *planREST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions, list *metainternalversion.ListOptions) (runtime.Object, error) {
+func (r *planREST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions,
+	list *metainternalversion.ListOptions) (runtime.Object, error) {
 	obj, err := r.resourceREST.DeleteCollection(ctx, validate, opts, list)
 	return r.mayRead.response(ctx, obj, err)
 }
@@ -173,7 +178,9 @@ func (r *planStatusREST) Get(ctx context.Context, name string, opts *metav1.GetO
 	return r.mayRead.response(ctx, obj, err)
 }
 
-func (r *planStatusREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, force bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+func (r *planStatusREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo,
+	create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, force bool,
+	opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	obj, created, err := r.statusREST.Update(ctx, name, info, create, update, force, opts)
 	obj, err = r.mayRead.response(ctx, obj, err)
 	return obj, created, err

@@ -25,7 +25,8 @@ func (a Access) May(ctx context.Context, who v1alpha1.Identity, right store.Righ
 	resource, subresource, _ := strings.Cut(right.Resource, "/")
 	decision, _, err := a.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
 		User: InfoOf(who), Verb: right.Verb, Namespace: right.Namespace,
-		APIGroup: right.Group, APIVersion: "*", Resource: resource, Subresource: subresource, Name: right.Name, ResourceRequest: true,
+		APIGroup: right.Group, APIVersion: "*", Resource: resource, Subresource: subresource, Name: right.Name,
+		ResourceRequest: true,
 	})
 	if decision == authorizer.DecisionAllow {
 		return true, nil
@@ -38,12 +39,13 @@ func (a Access) May(ctx context.Context, who v1alpha1.Identity, right store.Righ
 
 // Users implements store.Users.
 type Users struct {
-	// Narrow returns a user whom the token file named, with the groups that it still gives; false if it names the user no more.
+	// Narrow returns a user whom the token file named, with the groups that it still gives; false if it names the user
+	// no more.
 	Narrow func(user.Info) (user.Info, bool)
 }
 
-// Current implements store.Users. It returns users whom the token file did not name as they are. A user who acted through
-// another one, whom the file names no more, is as one whom it names no more.
+// Current implements store.Users. It returns users whom the token file did not name as they are. A user who acted
+// through another one, whom the file names no more, is as one whom it names no more.
 func (u Users) Current(who v1alpha1.Identity) (v1alpha1.Identity, bool) {
 	groups, named := u.groups(WorkerOf(who))
 	through := slices.Clone(who.Through)
@@ -124,7 +126,8 @@ func Join(who v1alpha1.Identity, users ...v1alpha1.WorkflowUser) v1alpha1.Identi
 // throughKey has the users whose workers act for the user of a request, as JSON, in the extra attributes.
 const throughKey = "hykube.io/through"
 
-// ThroughOf returns the users whose workers act for the user of a request. Each of them needs the rights of the request.
+// ThroughOf returns the users whose workers act for the user of a request. Each of them needs the rights of the
+// request.
 func ThroughOf(who user.Info) (users []user.Info) {
 	for _, u := range through(who) {
 		users = append(users, InfoOf(v1alpha1.Identity{Username: u.Username, Groups: u.Groups, TokenFile: u.TokenFile}))

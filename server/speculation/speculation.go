@@ -31,8 +31,8 @@ func from(ctx context.Context) (fieldManager string, ok bool) {
 	return fieldManager, ok
 }
 
-// Is reports whether a request is a dry run of a speculative plan. The plan sees all its objects together, and such a request only
-// its own.
+// Is reports whether a request is a dry run of a speculative plan. The plan sees all its objects together, and such a
+// request only its own.
 func Is(ctx context.Context) bool {
 	_, ok := from(ctx)
 	return ok
@@ -52,9 +52,11 @@ func (a Authorizer) Authorize(ctx context.Context, asked authorizer.Attributes) 
 	switch _, speculative := from(ctx); {
 	case !asked.IsResourceRequest():
 		return decision, reason, err
-	case speculative && (asked.GetVerb() == "create" || asked.GetVerb() == "patch" || asked.GetVerb() == "delete") && asked.GetSubresource() == "":
+	case speculative && (asked.GetVerb() == "create" || asked.GetVerb() == "patch" || asked.GetVerb() == "delete") &&
+		asked.GetSubresource() == "":
 		instead.Verb = "get"
-	case asked.GetAPIGroup() == v1alpha1.GroupName && asked.GetResource() == "plans" && asked.GetSubresource() == "objects" && asked.GetVerb() == "create":
+	case asked.GetAPIGroup() == v1alpha1.GroupName && asked.GetResource() == "plans" &&
+		asked.GetSubresource() == "objects" && asked.GetVerb() == "create":
 		// The subresource itself checks that the plan is the user's own.
 		instead.Subresource, instead.Name = "", ""
 	default:
@@ -65,8 +67,10 @@ func (a Authorizer) Authorize(ctx context.Context, asked authorizer.Attributes) 
 
 func attributes(a authorizer.Attributes) authorizer.AttributesRecord {
 	return authorizer.AttributesRecord{
-		User: a.GetUser(), Verb: a.GetVerb(), Namespace: a.GetNamespace(), APIGroup: a.GetAPIGroup(), APIVersion: a.GetAPIVersion(),
-		Resource: a.GetResource(), Subresource: a.GetSubresource(), Name: a.GetName(), ResourceRequest: a.IsResourceRequest(), Path: a.GetPath(),
+		User: a.GetUser(), Verb: a.GetVerb(), Namespace: a.GetNamespace(), APIGroup: a.GetAPIGroup(),
+		APIVersion: a.GetAPIVersion(),
+		Resource:   a.GetResource(), Subresource: a.GetSubresource(), Name: a.GetName(),
+		ResourceRequest: a.IsResourceRequest(), Path: a.GetPath(),
 	}
 }
 

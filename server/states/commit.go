@@ -32,11 +32,12 @@ func rawOf(v *runtime.RawExtension) []byte {
 	return v.Raw
 }
 
-// commit writes the records of a push. The steps before and after the one transaction with the records may be repeated: the first lets
-// the objects outlive their infrastructure, and the last writes their status. If the time is over, the client commits again.
+// commit writes the records of a push. The steps before and after the one transaction with the records may be repeated:
+// the first lets the objects outlive their infrastructure, and the last writes their status. If the time is over, the
+// client commits again.
 //
-// An object keeps the finalizer after a refused commit. A create of a plan that began meanwhile may need it, and the next plan
-// of a deleted object without a record removes it.
+// An object keeps the finalizer after a refused commit. A create of a plan that began meanwhile may need it, and the
+// next plan of a deleted object without a record removes it.
 func (s *States) commit(ctx context.Context, who v1alpha1.Identity, p *v1alpha1.StatePush) error {
 	fair.Lock(ctx, &s.committing)
 	defer s.committing.Unlock()
@@ -85,7 +86,8 @@ func (s *States) staged(ctx context.Context, push *ledger.Push) ([]*ledger.Stage
 		}
 		uid := r.Record.Object.UID
 		if other, twice := addresses[uid]; twice {
-			return nil, conflict("%s and %s have the same object %s/%s: map one of them to another object with --map", other, r.Address, r.Record.Object.Kind, r.Record.Object.Name)
+			return nil, conflict("%s and %s have the same object %s/%s: map one of them to another object with --map",
+				other, r.Address, r.Record.Object.Kind, r.Record.Object.Name)
 		}
 		addresses[uid] = r.Address
 		all = append(all, r)
@@ -93,8 +95,10 @@ func (s *States) staged(ctx context.Context, push *ledger.Push) ([]*ledger.Stage
 	return all, nil
 }
 
-// hold checks the rights again, and adds the finalizer to the objects. left is the number of objects for which the time did not suffice.
-func (s *States) hold(ctx context.Context, who v1alpha1.Identity, p *v1alpha1.StatePush, staged []*ledger.Staged, end time.Time) (left int, err error) {
+// hold checks the rights again, and adds the finalizer to the objects. left is the number of objects for which the time
+// did not suffice.
+func (s *States) hold(ctx context.Context, who v1alpha1.Identity, p *v1alpha1.StatePush, staged []*ledger.Staged,
+	end time.Time) (left int, err error) {
 	if err := s.Index.Refresh(ctx); err != nil {
 		return 0, err
 	}
@@ -105,7 +109,8 @@ func (s *States) hold(ctx context.Context, who v1alpha1.Identity, p *v1alpha1.St
 		if err != nil {
 			return 0, err
 		}
-		needed = append(needed, rightsTo(p.Namespace, v1alpha1.ProviderGroup(r.Record.Provider), plural, r.Record.Object.Name)...)
+		needed = append(needed, rightsTo(p.Namespace, v1alpha1.ProviderGroup(r.Record.Provider), plural,
+			r.Record.Object.Name)...)
 		if cfg := r.Record.ProviderConfig; cfg != "" {
 			needed = append(needed, store.UseOf(p.Namespace, cfg))
 		}
@@ -126,7 +131,8 @@ func (s *States) hold(ctx context.Context, who v1alpha1.Identity, p *v1alpha1.St
 			_, err = s.Objects.AddFinalizer(ctx, obj)
 		}
 		if errors.Is(err, store.ErrGone) {
-			return conflict("the object %s/%s for %s was changed or deleted meanwhile. Push the state again", r.Record.Object.Kind, r.Record.Object.Name, r.Address)
+			return conflict("the object %s/%s for %s was changed or deleted meanwhile. Push the state again",
+				r.Record.Object.Kind, r.Record.Object.Name, r.Address)
 		}
 		return err
 	})
@@ -134,7 +140,8 @@ func (s *States) hold(ctx context.Context, who v1alpha1.Identity, p *v1alpha1.St
 }
 
 // checkAgain checks that no other object took over a resource since its page was checked.
-func (s *States) checkAgain(ctx context.Context, asker *store.Asker, obj *unstructured.Unstructured, r *ledger.Staged) error {
+func (s *States) checkAgain(ctx context.Context, asker *store.Asker, obj *unstructured.Unstructured,
+	r *ledger.Staged) error {
 	of, err := resource.Of(obj, s.Catalog)
 	if err != nil {
 		return err
@@ -146,8 +153,9 @@ func (s *States) checkAgain(ctx context.Context, asker *store.Asker, obj *unstru
 	return err
 }
 
-// dropIdentities removes the identities of records before they are written. An identity proves that a resource is not another one with
-// the same ID, and this one is the client's word. The read in the next plan gives the resource its identity.
+// dropIdentities removes the identities of records before they are written. An identity proves that a resource is not
+// another one with the same ID, and this one is the client's word. The read in the next plan gives the resource its
+// identity.
 func dropIdentities(staged []*ledger.Staged) {
 	drop := func(s *ledger.State) { s.Identity, s.IdentityVersion = nil, 0 }
 	for _, r := range staged {
@@ -158,8 +166,10 @@ func dropIdentities(staged []*ledger.Staged) {
 	}
 }
 
-// each calls do for the records, many at once, until the end. done is the number of records, from the first, for which it was called.
-func each(ctx context.Context, staged []*ledger.Staged, end time.Time, do func(context.Context, *ledger.Staged) error) (done int, err error) {
+// each calls do for the records, many at once, until the end. done is the number of records, from the first, for which
+// it was called.
+func each(ctx context.Context, staged []*ledger.Staged, end time.Time,
+	do func(context.Context, *ledger.Staged) error) (done int, err error) {
 	group, ctx := bug.GroupOf(ctx)
 	group.SetLimit(width)
 	for _, r := range staged {

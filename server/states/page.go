@@ -43,8 +43,9 @@ func (s *States) page(ctx context.Context, who v1alpha1.Identity, p *v1alpha1.St
 	case page != push.Pages && page != push.Pages-1:
 		return conflict("page %d came after %d pages. Push the state again", page, push.Pages)
 	case push.Entries+len(p.Spec.Entries) > v1alpha1.MaxStateEntries || push.Bytes > v1alpha1.MaxStateBytes:
-		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("push state: one push takes at most %d resources, and records of %d MiB: push a part of the state at a time, with --target",
-			v1alpha1.MaxStateEntries, v1alpha1.MaxStateBytes>>20))
+		return apierrors.NewRequestEntityTooLargeError(
+			fmt.Sprintf("push state: one push takes at most %d resources, and records of %d MiB: push a part of the state at a time, with --target",
+				v1alpha1.MaxStateEntries, v1alpha1.MaxStateBytes>>20))
 	}
 	known, err := s.checkLineage(ctx, p)
 	if err != nil {
@@ -53,7 +54,8 @@ func (s *States) page(ctx context.Context, who v1alpha1.Identity, p *v1alpha1.St
 	if err := s.Index.Refresh(ctx); err != nil {
 		return err
 	}
-	taking := &taking{States: s, push: p, who: who, known: known, asker: &store.Asker{Access: s.Access, Who: who}, servers: map[string]tfprotov6.ProviderServer{}}
+	taking := &taking{States: s, push: p, who: who, known: known, asker: &store.Asker{Access: s.Access, Who: who},
+		servers: map[string]tfprotov6.ProviderServer{}}
 	defer taking.close()
 	staged, err := taking.all(ctx)
 	if err != nil || len(p.Status.Problems) > 0 {
@@ -181,7 +183,8 @@ func (t *taking) find(ctx context.Context, e *v1alpha1.StateEntry) (*found, erro
 		return nil, badEntry(fmt.Sprintf("no Provider with the source %s is installed", source),
 			`install it: echo '{"apiVersion":"hykube.io/v1alpha1","kind":"Provider","metadata":{"name":"%s"},"spec":{"source":"%s"}}' | kubectl apply -f -`, name, source)
 	case len(having) == 0:
-		return nil, badEntry(fmt.Sprintf("version %s of the Provider %q has no type %s", all[0].Package.Version, all[0].Name, e.Type), "install the version that the state needs: change spec.version of the Provider")
+		return nil, badEntry(fmt.Sprintf("version %s of the Provider %q has no type %s", all[0].Package.Version,
+			all[0].Name, e.Type), "install the version that the state needs: change spec.version of the Provider")
 	}
 	var objects []*resource.Resource
 	for _, entry := range having {
@@ -203,13 +206,19 @@ func (t *taking) find(ctx context.Context, e *v1alpha1.StateEntry) (*found, erro
 		return nil, badEntry(fmt.Sprintf("the Module %q has no resource %s", v1alpha1.RootModule(addr.Module), addr),
 			"the files and the inputs of the Module must be those of the state: correct them, or push only other resources with --target")
 	case addr.Module != "" && objects[0].Deleting:
-		return nil, badEntry(fmt.Sprintf("the Module %q is marked for deletion", v1alpha1.RootModule(addr.Module)), "write the Module anew when it is gone")
+		return nil, badEntry(fmt.Sprintf("the Module %q is marked for deletion", v1alpha1.RootModule(addr.Module)),
+			"write the Module anew when it is gone")
 	case len(objects) == 0:
-		return nil, badEntry(fmt.Sprintf("there is no object %s/%s", v1alpha1.KindOf(e.Type), v1alpha1.ShownName(addr.Name)), "write the object, name another one with --map ADDRESS=KIND/NAME, or push only other resources with --target")
+		return nil, badEntry(fmt.Sprintf("there is no object %s/%s", v1alpha1.KindOf(e.Type),
+			v1alpha1.ShownName(addr.Name)),
+			"write the object, name another one with --map ADDRESS=KIND/NAME, or push only other resources with --target")
 	case len(objects) > 1:
-		return nil, badEntry(fmt.Sprintf("the Providers %q and %q both have an object %s/%s", objects[0].Entry.Name, objects[1].Entry.Name, v1alpha1.KindOf(e.Type), addr.Name), "delete one of the two objects")
+		return nil, badEntry(fmt.Sprintf("the Providers %q and %q both have an object %s/%s", objects[0].Entry.Name,
+			objects[1].Entry.Name, v1alpha1.KindOf(e.Type), addr.Name), "delete one of the two objects")
 	case objects[0].Deleting:
-		return nil, badEntry("its object is marked for deletion", "take the deletion back: kubectl hykube undelete %s -n %s", shell.Word(v1alpha1.KindOf(e.Type)+"/"+addr.Name), t.push.Namespace)
+		return nil, badEntry("its object is marked for deletion",
+			"take the deletion back: kubectl hykube undelete %s -n %s",
+			shell.Word(v1alpha1.KindOf(e.Type)+"/"+addr.Name), t.push.Namespace)
 	}
 	f := &found{StateEntry: e, resource: objects[0]}
 	if f.config, err = t.configOf(ctx, f); err != nil {
@@ -228,9 +237,11 @@ func (t *taking) addressOf(e *v1alpha1.StateEntry) (lang.Address, error) {
 	addr, err := lang.ParseAddress(text)
 	switch {
 	case err != nil || addr.Mode != "" || addr.Namespace != "":
-		return addr, badEntry(fmt.Sprintf("%.100q is no name of an object", e.Name), "name the object with --map ADDRESS=KIND/NAME")
+		return addr, badEntry(fmt.Sprintf("%.100q is no name of an object", e.Name),
+			"name the object with --map ADDRESS=KIND/NAME")
 	case module != t.push.Spec.Module:
-		return addr, badEntry(fmt.Sprintf("%.100q is no resource of the Module %q", e.Name, t.push.Spec.Module), "push the state of one Module at a time, with --module")
+		return addr, badEntry(fmt.Sprintf("%.100q is no resource of the Module %q", e.Name, t.push.Spec.Module),
+			"push the state of one Module at a time, with --module")
 	}
 	return addr, nil
 }
@@ -249,7 +260,8 @@ func (t *taking) configOf(ctx context.Context, f *found) (string, error) {
 	// The files of a Module name the configuration of each resource.
 	plain := t.push.Spec.Module != "" || named == "" || named == v1alpha1.DefaultProviderConfig || named == r.Entry.Name
 	if want := f.ProviderConfig; want != "" && want != cmp.Or(named, name) || want == "" && !plain {
-		return "", badEntry(fmt.Sprintf("the state has it with the ProviderConfig %q, and its object uses %q", cmp.Or(want, v1alpha1.DefaultProviderConfig), cmp.Or(named, name, v1alpha1.DefaultProviderConfig)),
+		return "", badEntry(fmt.Sprintf("the state has it with the ProviderConfig %q, and its object uses %q",
+			cmp.Or(want, v1alpha1.DefaultProviderConfig), cmp.Or(named, name, v1alpha1.DefaultProviderConfig)),
 			"change lifecycle.providerConfig of the object, or name the ProviderConfig with --provider-config %s[.ALIAS]=NAME", f.Provider)
 	}
 	if name == "" {
@@ -287,7 +299,8 @@ func (t *taking) take(ctx context.Context, f *found) (*ledger.Staged, error) {
 	}
 	by := []v1alpha1.Contributor{{Identity: t.who, Wrote: []string{v1alpha1.WroteState}, At: metav1.NowMicro()}}
 	rec := &ledger.Instance{
-		Object: r.Ref, Provider: r.Entry.Name, Plan: types.UID(t.push.Spec.ID), State: ledger.State{Type: r.Address.Type},
+		Object: r.Ref, Provider: r.Entry.Name, Plan: types.UID(t.push.Spec.ID),
+		State:        ledger.State{Type: r.Address.Type},
 		Contributors: contributor.Merge(old.Contributors, by), Writers: by,
 	}
 	rec.Object.Generation = 0 // no generation was applied yet
@@ -302,7 +315,9 @@ func (t *taking) take(ctx context.Context, f *found) (*ledger.Staged, error) {
 	for i := range f.Deposed {
 		d := &f.Deposed[i]
 		if !deposedKey(d.Key) || rec.FindDeposed(d.Key) != nil {
-			return nil, badEntry(fmt.Sprintf("the key %.40q of its deposed instance is not one of 8 hexadecimal digits, or it has that key twice", d.Key), "take the state again with terraform state pull")
+			return nil, badEntry(fmt.Sprintf(
+				"the key %.40q of its deposed instance is not one of 8 hexadecimal digits, or it has that key twice",
+				d.Key), "take the state again with terraform state pull")
 		}
 		state, err := t.state(ctx, f, d)
 		if err != nil {
@@ -311,20 +326,24 @@ func (t *taking) take(ctx context.Context, f *found) (*ledger.Staged, error) {
 		rec.Deposed = append(rec.Deposed, ledger.Deposed{Key: d.Key, State: state})
 	}
 	if !rec.Living() {
-		return nil, badEntry("it has neither attributes nor a deposed instance", "take the state again with terraform state pull")
+		return nil, badEntry("it has neither attributes nor a deposed instance",
+			"take the state again with terraform state pull")
 	}
 	if err := checkSame(old, rec, t.push.Namespace); err != nil {
 		return nil, err
 	}
-	return &ledger.Staged{Address: f.Address, Record: rec, Revision: old.Revision()}, t.checkOwners(ctx, t.asker, r, rec)
+	return &ledger.Staged{Address: f.Address, Record: rec, Revision: old.Revision()},
+		t.checkOwners(ctx, t.asker, r, rec)
 }
 
-// unread begins the arguments of a provider in a record that was pushed. They are those of no ProviderConfig, because no provider has
-// read the resource. So the next plan reads it, and checks that it belongs to no other object, as with other arguments.
+// unread begins the arguments of a provider in a record that was pushed. They are those of no ProviderConfig, because
+// no provider has read the resource. So the next plan reads it, and checks that it belongs to no other object, as with
+// other arguments.
 const unread = "unread:"
 
 func deposedKey(key string) bool {
-	return len(key) == 8 && !slices.ContainsFunc([]byte(key), func(c byte) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'f') })
+	return len(key) == 8 && !slices.ContainsFunc([]byte(key),
+		func(c byte) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'f') })
 }
 
 // checkRecord returns a problem if the record of an object forbids a push.
@@ -332,7 +351,8 @@ func (t *taking) checkRecord(f *found, old *ledger.Instance) error {
 	lineages := slices.Sorted(maps.Keys(t.known.Serials))
 	switch _, pushed := t.known.Serials[t.push.Spec.Lineage]; {
 	case old.Intent != nil:
-		return badEntry("a plan is changing its object, or left the outcome of a create unknown", "push the state when the plan has ended: kubectl hykube status -n %s", t.push.Namespace)
+		return badEntry("a plan is changing its object, or left the outcome of a create unknown",
+			"push the state when the plan has ended: kubectl hykube status -n %s", t.push.Namespace)
 	case old.Revision() == 0:
 		return nil
 	case !pushed:
@@ -340,15 +360,18 @@ func (t *taking) checkRecord(f *found, old *ledger.Instance) error {
 		if len(lineages) > 0 {
 			of = fmt.Sprintf("the states of the namespace have the lineages %.200q", lineages)
 		}
-		return badEntry(fmt.Sprintf("its object has a record, which is not of the lineage %.80q: %s", t.push.Spec.Lineage, of),
+		return badEntry(fmt.Sprintf("its object has a record, which is not of the lineage %.80q: %s",
+			t.push.Spec.Lineage, of),
 			"name another object with --map, or leave the resource out with --target; kubectl hykube state rm forgets the record")
 	case !t.push.Spec.Force:
-		return badEntry("its object has a record already", "to replace it by the newer one of the same lineage, push with --force")
+		return badEntry("its object has a record already",
+			"to replace it by the newer one of the same lineage, push with --force")
 	}
 	return nil
 }
 
-// checkSame returns a problem if a record would lose a resource to the one that replaces it: only a plan forgets infrastructure.
+// checkSame returns a problem if a record would lose a resource to the one that replaces it: only a plan forgets
+// infrastructure.
 func checkSame(old, rec *ledger.Instance, namespace string) error {
 	lost := old.Exists() && !sameResource(&old.State, &rec.State)
 	for i := range old.Deposed {
@@ -362,7 +385,8 @@ func checkSame(old, rec *ledger.Instance, namespace string) error {
 		"the push would forget that one. Let a plan forget or destroy it first: kubectl hykube plan --refresh=All -n %s finds what is gone, and kubectl hykube state rm forgets the rest", namespace)
 }
 
-// sameResource reports whether two states are of one resource: by their identities, or else their IDs, or else all attributes.
+// sameResource reports whether two states are of one resource: by their identities, or else their IDs, or else all
+// attributes.
 func sameResource(a, b *ledger.State) bool {
 	switch x, y := a.IdentityText(), b.IdentityText(); {
 	case !b.Exists():
@@ -380,9 +404,11 @@ func sameResource(a, b *ledger.State) bool {
 func (t *taking) state(ctx context.Context, f *found, in *v1alpha1.StateInstance) (ledger.State, error) {
 	r := f.resource
 	s := ledger.State{
-		Type: r.Address.Type, ProviderConfig: f.config, ProviderVersion: r.Entry.Package.Version, SchemaVersion: in.SchemaVersion,
-		Attributes: rawOf(in.Attributes), Private: in.Private, Identity: rawOf(in.Identity), IdentityVersion: in.IdentityVersion,
-		Tainted: in.Tainted, CreateBeforeDestroy: in.CreateBeforeDestroy, Dependencies: in.Dependencies,
+		Type: r.Address.Type, ProviderConfig: f.config, ProviderVersion: r.Entry.Package.Version,
+		SchemaVersion: in.SchemaVersion,
+		Attributes:    rawOf(in.Attributes), Private: in.Private, Identity: rawOf(in.Identity),
+		IdentityVersion: in.IdentityVersion,
+		Tainted:         in.Tainted, CreateBeforeDestroy: in.CreateBeforeDestroy, Dependencies: in.Dependencies,
 		Configuration: ledger.Configuration{Arguments: unread + t.push.Spec.ID},
 	}
 	if len(s.Attributes) == 0 && in.FlatAttributes == nil {
@@ -390,7 +416,8 @@ func (t *taking) state(ctx context.Context, f *found, in *v1alpha1.StateInstance
 	}
 	for _, d := range in.Dependencies {
 		if _, err := lang.ParseAddress(d); err != nil {
-			return s, badEntry(fmt.Sprintf("its dependency %.100q is no address", d), "take the state again with terraform state pull")
+			return s, badEntry(fmt.Sprintf("its dependency %.100q is no address", d),
+				"take the state again with terraform state pull")
 		}
 	}
 	if in.FlatAttributes != nil {
@@ -398,11 +425,14 @@ func (t *taking) state(ctx context.Context, f *found, in *v1alpha1.StateInstance
 	}
 	typ := instance.NewType(r.Entry.Schema, r.Address.Type)
 	typ.Provider = f.server
-	if err := typ.Take(ctx, instance.Foreign{State: &s, Flat: in.FlatAttributes, Sensitive: in.SensitivePaths}); err != nil {
+	if err := typ.Take(ctx, instance.Foreign{State: &s, Flat: in.FlatAttributes,
+		Sensitive: in.SensitivePaths}); err != nil {
 		if ctx.Err() != nil {
 			return s, ctx.Err()
 		}
-		return s, badEntry(err.Error(), "the installed version of the Provider %q is %s; install one that reads the state", r.Entry.Name, r.Entry.Package.Version)
+		return s, badEntry(err.Error(),
+			"the installed version of the Provider %q is %s; install one that reads the state", r.Entry.Name,
+			r.Entry.Package.Version)
 	}
 	if err := t.Ledger.CheckState(f.Address, &s); err != nil {
 		return s, badEntry(err.Error(), "")
@@ -412,7 +442,8 @@ func (t *taking) state(ctx context.Context, f *found, in *v1alpha1.StateInstance
 
 // checkOwnersOf returns a problem if another object manages the same resource; see
 // docs/decisions/0016-what-identifies-a-resource.md.
-func (s *States) checkOwnersOf(ctx context.Context, asker *store.Asker, r *resource.Resource, state *ledger.State) error {
+func (s *States) checkOwnersOf(ctx context.Context, asker *store.Asker, r *resource.Resource,
+	state *ledger.State) error {
 	if !state.Exists() {
 		return nil
 	}
@@ -425,7 +456,8 @@ func (s *States) checkOwnersOf(ctx context.Context, asker *store.Asker, r *resou
 	}
 	for _, other := range others {
 		if other.Right == nil {
-			return badEntry("another object manages the same resource", "one resource belongs to one object: forget it there first, with kubectl hykube state rm")
+			return badEntry("another object manages the same resource",
+				"one resource belongs to one object: forget it there first, with kubectl hykube state rm")
 		}
 		may, err := asker.May(ctx, *other.Right)
 		if err != nil {
@@ -439,7 +471,8 @@ func (s *States) checkOwnersOf(ctx context.Context, asker *store.Asker, r *resou
 }
 
 // checkOwners calls checkOwnersOf for the current instance of a record, and for its deposed ones.
-func (s *States) checkOwners(ctx context.Context, asker *store.Asker, r *resource.Resource, rec *ledger.Instance) error {
+func (s *States) checkOwners(ctx context.Context, asker *store.Asker, r *resource.Resource,
+	rec *ledger.Instance) error {
 	if err := s.checkOwnersOf(ctx, asker, r, &rec.State); err != nil {
 		return err
 	}

@@ -22,12 +22,14 @@ import (
 )
 
 const (
-	// pullPage is the maximum number of records that a page of a pull reads, and pullBytes the size after which it ends.
+	// pullPage is the maximum number of records that a page of a pull reads, and pullBytes the size after which it
+	// ends.
 	pullPage  = 200
 	pullBytes = 4 << 20
 )
 
-// Pull sets a page of the state of a namespace, or of a Module. The first page checks the rights to all records, and notes the serial.
+// Pull sets a page of the state of a namespace, or of a Module. The first page checks the rights to all records, and
+// notes the serial.
 func (s *States) Pull(ctx context.Context, who v1alpha1.Identity, p *v1alpha1.StatePull) error {
 	p.Status = v1alpha1.StatePullStatus{}
 	if p.Spec.Continue == "" {
@@ -39,7 +41,8 @@ func (s *States) Pull(ctx context.Context, who v1alpha1.Identity, p *v1alpha1.St
 	if err != nil {
 		return err
 	}
-	wanted := slices.DeleteFunc(slices.Clone(records), func(rec *ledger.Instance) bool { return !inModule(rec, p.Spec.Module) })
+	wanted := slices.DeleteFunc(slices.Clone(records),
+		func(rec *ledger.Instance) bool { return !inModule(rec, p.Spec.Module) })
 	if err := s.mayPull(ctx, &store.Asker{Access: s.Access, Who: who}, p.Namespace, wanted); err != nil {
 		return err
 	}
@@ -71,7 +74,8 @@ func (s *States) setOutputs(ctx context.Context, who v1alpha1.Identity, p *v1alp
 		return err
 	}
 	if m.Problem != "" {
-		p.Status.Problems = []v1alpha1.StateProblem{{Address: v1alpha1.ModulePath("", m.Name, nil), Problem: "its outputs are not known: " + m.Problem}}
+		p.Status.Problems = []v1alpha1.StateProblem{{Address: v1alpha1.ModulePath("", m.Name, nil),
+			Problem: "its outputs are not known: " + m.Problem}}
 		return nil
 	}
 	p.Status.Outputs, p.Status.Problems, err = (&query.Queries{Sources: s.Sources}).StateOutputs(ctx, who, m)
@@ -87,7 +91,8 @@ func inModule(rec *ledger.Instance, module string) bool {
 	return module == "" || rec.Object.Set == module && v1alpha1.InModule(rec.Object.Name)
 }
 
-// withoutModule returns an address in a Module as the root module has it. ok is false for an address outside of the Module.
+// withoutModule returns an address in a Module as the root module has it. ok is false for an address outside of the
+// Module.
 func withoutModule(addr lang.Address, module string) (text string, ok bool) {
 	if module == "" {
 		return addr.String(), true
@@ -108,12 +113,16 @@ func (s *States) beginPull(ctx context.Context, who v1alpha1.Identity, p *v1alph
 			continue
 		}
 		if rec.Intent != nil {
-			return conflictOf("statepulls", "pull state: a plan is changing %s/%s, or left the outcome of a create unknown. "+
-				"Pull the state when the plan has ended: kubectl hykube status -n %s", rec.Object.Kind, rec.Object.Name, p.Namespace)
+			return conflictOf("statepulls",
+				"pull state: a plan is changing %s/%s, or left the outcome of a create unknown. "+
+					"Pull the state when the plan has ended: kubectl hykube status -n %s", rec.Object.Kind,
+				rec.Object.Name,
+				p.Namespace)
 		}
 		if kind := rec.Object.APIVersion + "/" + rec.Object.Kind + "/" + rec.Object.Name; managed(rec) && !seen[kind] {
 			seen[kind] = true
-			kinds = append(kinds, &ledger.Instance{Object: rec.Object, Provider: rec.Provider, Mode: rec.Mode, State: ledger.State{Type: rec.Type, Attributes: []byte("{}")}})
+			kinds = append(kinds, &ledger.Instance{Object: rec.Object, Provider: rec.Provider, Mode: rec.Mode,
+				State: ledger.State{Type: rec.Type, Attributes: []byte("{}")}})
 		}
 	}
 	if err := s.mayPull(ctx, asker, p.Namespace, kinds); err != nil {
@@ -149,7 +158,8 @@ func (s *States) mayPull(ctx context.Context, asker *store.Asker, namespace stri
 		if err != nil {
 			return err
 		}
-		needed = append(needed, store.Right{Verb: store.VerbGet, Namespace: namespace, Group: v1alpha1.ProviderGroup(rec.Provider), Resource: plural + "/state", Name: rec.Object.Name})
+		needed = append(needed, store.Right{Verb: store.VerbGet, Namespace: namespace,
+			Group: v1alpha1.ProviderGroup(rec.Provider), Resource: plural + "/state", Name: rec.Object.Name})
 	}
 	missing, err := asker.Missing(ctx, needed)
 	if err != nil {
@@ -162,11 +172,13 @@ func (s *States) mayPull(ctx context.Context, asker *store.Asker, namespace stri
 func (s *States) entryOf(rec *ledger.Instance, module string) (*v1alpha1.StateEntry, error) {
 	e, ok := s.Catalog.Get(rec.Provider)
 	if !ok {
-		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("pull state: the provider %q of %s/%s is not ready", rec.Provider, rec.Object.Kind, rec.Object.Name))
+		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("pull state: the provider %q of %s/%s is not ready",
+			rec.Provider, rec.Object.Kind, rec.Object.Name))
 	}
 	addr := lang.AddressOf(v1alpha1.ModeManaged, cmp.Or(rec.Type, v1alpha1.TypeOf(rec.Object.Kind)), rec.Object.Name)
 	address, _ := withoutModule(addr, module)
-	entry := &v1alpha1.StateEntry{Address: address, Type: addr.Type, Name: rec.Object.Name, Provider: e.Package.Source.String()}
+	entry := &v1alpha1.StateEntry{Address: address, Type: addr.Type, Name: rec.Object.Name,
+		Provider: e.Package.Source.String()}
 	if rec.StateAddress != "" {
 		entry.Address = rec.StateAddress
 	}

@@ -1,5 +1,5 @@
-// Package states takes Terraform states into the ledger, and gives records out as Terraform states. It calls providers only to
-// upgrade attributes and identities. It may import activities/changes and what that imports; it knows no HTTP.
+// Package states takes Terraform states into the ledger, and gives records out as Terraform states. It calls providers
+// only to upgrade attributes and identities. It may import activities/changes and what that imports; it knows no HTTP.
 package states
 
 import (
@@ -23,7 +23,8 @@ import (
 )
 
 const (
-	// width is the number of entries of a page that providers convert at once, and of objects that a commit writes at once.
+	// width is the number of entries of a page that providers convert at once, and of objects that a commit writes at
+	// once.
 	width = 16
 	// commitTime is the time after which a commit returns and lets the client commit again.
 	commitTime = 30 * time.Second
@@ -43,8 +44,8 @@ func New(sources *scope.Sources, frozen func(namespace string) bool) *States {
 	return &States{Sources: sources, frozen: frozen}
 }
 
-// Push checks a page of a push and keeps its records, or commits the push; it sets p.Status. It returns an error of the API for a
-// request that is refused as a whole.
+// Push checks a page of a push and keeps its records, or commits the push; it sets p.Status. It returns an error of the
+// API for a request that is refused as a whole.
 func (s *States) Push(ctx context.Context, who v1alpha1.Identity, p *v1alpha1.StatePush) error {
 	p.Status = v1alpha1.StatePushStatus{}
 	spec := &p.Spec
@@ -123,11 +124,12 @@ func forbidden(resource, verb string, missing []store.Right) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return apierrors.NewForbidden(v1alpha1.Resource(resource), "", fmt.Errorf("%s state: you need the rights to %s", verb, store.ListRights(missing)))
+	return apierrors.NewForbidden(v1alpha1.Resource(resource), "",
+		fmt.Errorf("%s state: you need the rights to %s", verb, store.ListRights(missing)))
 }
 
-// sameRegistry reports whether two addresses are of one provider. Terraform and OpenTofu have registries of their own with the same
-// providers.
+// sameRegistry reports whether two addresses are of one provider. Terraform and OpenTofu have registries of their own
+// with the same providers.
 func sameRegistry(a, b provider.Source) bool {
 	return a.Namespace == b.Namespace && a.Type == b.Type && publicHost(a.Hostname) == publicHost(b.Hostname)
 }

@@ -24,8 +24,8 @@ type BackupInfo struct {
 	Audit *backup.AuditHead
 }
 
-// Backup writes a backup of the whole database, as it is at one moment. Writes wait only until the snapshot has begun. The values
-// stay encrypted as they are stored, so the backup needs the same root key.
+// Backup writes a backup of the whole database, as it is at one moment. Writes wait only until the snapshot has begun.
+// The values stay encrypted as they are stored, so the backup needs the same root key.
 func (s *Store) Backup(ctx context.Context, to io.Writer, info BackupInfo) (err error) {
 	s.snapshots.RLock()
 	defer s.snapshots.RUnlock()
@@ -135,7 +135,8 @@ func (s *Store) snapshot(ctx context.Context) (_ *snapshot, err error) {
 		}
 	}()
 	// Kine's connections share a cache, in which a reader would stop the writer.
-	if snap.file, err = sql.Open("sqlite3", s.table.file+"?_txlock=deferred&_busy_timeout=30000&_query_only=1"); err != nil {
+	if snap.file, err = sql.Open("sqlite3",
+		s.table.file+"?_txlock=deferred&_busy_timeout=30000&_query_only=1"); err != nil {
 		return nil, err
 	}
 	if err := snap.file.PingContext(ctx); err != nil { // open the file before the writers wait
@@ -163,16 +164,20 @@ func (s *Store) snapshot(ctx context.Context) (_ *snapshot, err error) {
 	})
 }
 
-// copyTo calls each with all rows in a transaction, in the order of their revisions. It returns the last revision and the keyring.
-func (t *table) copyTo(ctx context.Context, tx *sql.Tx, each func(backup.Object) error) (last int64, keyring []byte, err error) {
-	rows, err := tx.QueryContext(ctx, "SELECT id, name, created, deleted, create_revision, prev_revision, lease, value, old_value FROM kine ORDER BY id")
+// copyTo calls each with all rows in a transaction, in the order of their revisions. It returns the last revision and
+// the keyring.
+func (t *table) copyTo(ctx context.Context, tx *sql.Tx,
+	each func(backup.Object) error) (last int64, keyring []byte, err error) {
+	rows, err := tx.QueryContext(ctx,
+		"SELECT id, name, created, deleted, create_revision, prev_revision, lease, value, old_value FROM kine ORDER BY id")
 	if err != nil {
 		return 0, nil, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
 		var o backup.Object
-		if err := rows.Scan(&o.ID, &o.Name, &o.Created, &o.Deleted, &o.CreateRevision, &o.PrevRevision, &o.Lease, &o.Value, &o.Old); err != nil {
+		if err := rows.Scan(&o.ID, &o.Name, &o.Created, &o.Deleted, &o.CreateRevision, &o.PrevRevision, &o.Lease,
+			&o.Value, &o.Old); err != nil {
 			return 0, nil, err
 		}
 		if last = o.ID; o.Name == keyringKey && !o.Deleted {
@@ -197,7 +202,8 @@ func (t *table) fill(ctx context.Context, tx *sql.Tx, page []backup.Object) erro
 			text += ", "
 		}
 		text += row
-		args = append(args, o.ID, o.Name, number(o.Created), number(o.Deleted), o.CreateRevision, o.PrevRevision, o.Lease, o.Value, o.Old)
+		args = append(args, o.ID, o.Name, number(o.Created), number(o.Deleted), o.CreateRevision, o.PrevRevision,
+			o.Lease, o.Value, o.Old)
 	}
 	_, err := tx.ExecContext(ctx, t.query(text), args...)
 	return err
@@ -211,8 +217,8 @@ func number(b bool) int {
 	return 0
 }
 
-// stateAt returns the state of the ledger that a restore of a manifest writes. No server had the epoch before: takeovers are
-// rarer than seconds.
+// stateAt returns the state of the ledger that a restore of a manifest writes. No server had the epoch before:
+// takeovers are rarer than seconds.
 func stateAt(m *backup.Manifest, now time.Time) records.State {
 	return records.State{Revision: m.Ledger.Revision, Identity: m.Installation, Epoch: max(m.Epoch+1, now.Unix())}
 }

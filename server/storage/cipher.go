@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// cipherRows is the number of rows that a cipher encrypts with one derived key. With random nonces of 96 bits, a key
-	// permits 2^32.
+	// cipherRows is the number of rows that a cipher encrypts with one derived key. With random nonces of 96 bits, a
+	// key permits 2^32.
 	cipherRows = 4096
 	// maxDerived is the number of derived keys that a cipher remembers for decryption.
 	maxDerived = 1024
@@ -25,8 +25,9 @@ const (
 )
 
 // cipher encrypts and decrypts rows with keys that it derives from a data key. A row has the format of Kubernetes'
-// NewHKDFExtendedNonceGCMTransformer: the text from which its key is derived, and the row as NewGCMTransformer encrypts it.
-// Kubernetes derives a key for each row. That took a tenth of an apply's memory, so a cipher derives one for many rows.
+// NewHKDFExtendedNonceGCMTransformer: the text from which its key is derived, and the row as NewGCMTransformer encrypts
+// it. Kubernetes derives a key for each row. That took a tenth of an apply's memory, so a cipher derives one for many
+// rows.
 type cipher struct {
 	secret []byte
 
@@ -90,7 +91,8 @@ func (c *cipher) derived(info []byte) (value.Transformer, error) {
 	return t, nil
 }
 
-func (c *cipher) TransformFromStorage(ctx context.Context, data []byte, dataCtx value.Context) (decrypted []byte, stale bool, err error) {
+func (c *cipher) TransformFromStorage(ctx context.Context, data []byte,
+	dataCtx value.Context) (decrypted []byte, stale bool, err error) {
 	if len(data) < infoSize {
 		return nil, false, errors.New("the stored row is too short to be encrypted")
 	}

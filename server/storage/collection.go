@@ -24,7 +24,8 @@ import (
 // first object after it.
 const collectionPage = scanPage + 1
 
-// Collection reads the objects of all providers' kinds as one collection, in the order of their keys. It stores nothing.
+// Collection reads the objects of all providers' kinds as one collection, in the order of their keys. It stores
+// nothing.
 type Collection struct {
 	// store has the watches. Its objects are those that convert returns.
 	store *uncached
@@ -34,7 +35,8 @@ type Collection struct {
 
 // Collection returns the objects of all providers' kinds. convert makes an object of the collection from a stored
 // object; newFunc makes an empty one.
-func (s *Store) Collection(convert func(*unstructured.Unstructured) runtime.Object, newFunc func() runtime.Object) *Collection {
+func (s *Store) Collection(convert func(*unstructured.Unstructured) runtime.Object,
+	newFunc func() runtime.Object) *Collection {
 	objects := s.Objects()
 	stored := func(ctx context.Context, kv *server.KeyValue) (*unstructured.Unstructured, error) {
 		at, _ := locationOf(kv.Key)
@@ -60,8 +62,9 @@ type View struct {
 	// Visible reports whether the view has the objects of a resource in a namespace; an empty namespace means all. The
 	// resource is the stored one.
 	Visible func(resource kschema.GroupResource, namespace string) (bool, error)
-	// Convert makes the object of the collection from a stored one for a list, or returns nil for an object that the list
-	// omits. Nil converts each object as Store.Collection says. A page with it ends after MaxRead objects that it read.
+	// Convert makes the object of the collection from a stored one for a list, or returns nil for an object that the
+	// list omits. Nil converts each object as Store.Collection says. A page with it ends after MaxRead objects that it
+	// read.
 	Convert func(*unstructured.Unstructured) runtime.Object
 	MaxRead int
 }
@@ -119,9 +122,10 @@ func (v View) span(key string) (end string, visible bool, err error) {
 	return clientv3.GetPrefixRangeEnd(namespace), visible, err
 }
 
-// read yields the key-value pairs that a view has, from a key on. It reads all of them at *revision, and sets that to the
-// current one if it is 0. It reads no value that the view lacks.
-func (c *Collection) read(ctx context.Context, v View, from string, revision *int64, page int64) iter.Seq2[*server.KeyValue, error] {
+// read yields the key-value pairs that a view has, from a key on. It reads all of them at *revision, and sets that to
+// the current one if it is 0. It reads no value that the view lacks.
+func (c *Collection) read(ctx context.Context, v View, from string, revision *int64,
+	page int64) iter.Seq2[*server.KeyValue, error] {
 	last := clientv3.GetPrefixRangeEnd(objectPrefix + "/")
 	list := func(from, end string, limit int64, keysOnly bool) ([]*server.KeyValue, error) {
 		at, kvs, err := c.store.backend.List(ctx, from, end, limit, *revision, keysOnly)
@@ -234,15 +238,16 @@ func (c *Collection) object(ctx context.Context, v View, kv *server.KeyValue) (r
 	return v.Convert(u), nil
 }
 
-// listError converts an error of kine to that of other kinds. After a compaction, the client may continue at the current
-// revision.
+// listError converts an error of kine to that of other kinds. After a compaction, the client may continue at the
+// current revision.
 func listError(err error, token, from string, revision int64) error {
 	switch {
 	case errors.Is(err, server.ErrCompacted) && token == "":
 		return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
 	case errors.Is(err, server.ErrCompacted):
-		expired := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. " +
-			"Continue with the token of this response to get the rest of the list at the current revision.")
+		expired := apierrors.NewResourceExpired(
+			"The provided continue parameter is too old to display a consistent list result. " +
+				"Continue with the token of this response to get the rest of the list at the current revision.")
 		expired.ErrStatus.Continue, _ = storage.EncodeContinue(from, objectPrefix+"/", -1)
 		return expired
 	case errors.Is(err, server.ErrFutureRev):

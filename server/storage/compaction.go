@@ -10,8 +10,9 @@ import (
 // compactionStep is the number of revisions that one transaction of a compaction visits.
 const compactionStep = 1000
 
-// compact removes revisions that are older than an interval, until ctx ends. Kine would remove all of an interval at once, which
-// takes a processor for seconds after a large plan. So compact distributes the transactions over the next interval.
+// compact removes revisions that are older than an interval, until ctx ends. Kine would remove all of an interval at
+// once, which takes a processor for seconds after a large plan. So compact distributes the transactions over the next
+// interval.
 func (s *Store) compact(ctx context.Context, interval time.Duration) {
 	for old := int64(0); ; {
 		last, compacted, err := s.table.revisions(ctx)
@@ -31,9 +32,10 @@ func (s *Store) compact(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// compactSQLite removes the rows up to a revision that a later row replaced, and deletions. It visits only the rows after the
-// last compaction, which has removed all others. Kine's own statement visits all rows up to the revision, in each of its
-// transactions for 1000 revisions. So with kine's statement, a compaction takes the longer the more objects there are.
+// compactSQLite removes the rows up to a revision that a later row replaced, and deletions. It visits only the rows
+// after the last compaction, which has removed all others. Kine's own statement visits all rows up to the revision, in
+// each of its transactions for 1000 revisions. So with kine's statement, a compaction takes the longer the more objects
+// there are.
 var compactSQLite = query.New(`
 	DELETE FROM kine
 	WHERE id IN (

@@ -7,11 +7,12 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// This file compresses the rows of the ledger. They are short and alike, so a dictionary has the parts that most rows have.
+// This file compresses the rows of the ledger. They are short and alike, so a dictionary has the parts that most rows
+// have.
 
 const (
-	// plain is the first byte of a row whose content follows as it is. It is left out unless the content begins with one of
-	// these bytes.
+	// plain is the first byte of a row whose content follows as it is. It is left out unless the content begins with
+	// one of these bytes.
 	plain byte = iota
 	// compressed1 is the first byte of a row that was compressed with dictionary1.
 	compressed1

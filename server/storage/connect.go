@@ -24,14 +24,14 @@ const (
 )
 
 const (
-	// DefaultMaxConnections is the default of Config.MaxConnections, and LeastMaxConnections its minimum: some parts of the server
-	// hold a connection for a while.
+	// DefaultMaxConnections is the default of Config.MaxConnections, and LeastMaxConnections its minimum: some parts of
+	// the server hold a connection for a while.
 	DefaultMaxConnections = 64
 	LeastMaxConnections   = 16
 )
 
-// poolSize returns the maximum number of connections of each of the two pools: that of kine, and that of the ledger and of long
-// reads.
+// poolSize returns the maximum number of connections of each of the two pools: that of kine, and that of the ledger and
+// of long reads.
 func (cfg Config) poolSize() int {
 	return max(cmp.Or(cfg.MaxConnections, DefaultMaxConnections), LeastMaxConnections) / 2
 }
@@ -49,7 +49,8 @@ type refusal struct {
 // refusalOf explains the error of an attempt to connect.
 func refusalOf(err error) refusal {
 	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
-		final := pgerrcode.IsInvalidAuthorizationSpecification(said.Code) || pgerrcode.IsSyntaxErrororAccessRuleViolation(said.Code)
+		final := pgerrcode.IsInvalidAuthorizationSpecification(said.Code) ||
+			pgerrcode.IsSyntaxErrororAccessRuleViolation(said.Code)
 		return refusal{"the database says: " + said.Error(), said.Code == pgerrcode.InvalidCatalogName, final}
 	}
 	if said, ok := errors.AsType[*mysqldriver.MySQLError](err); ok {
@@ -77,8 +78,8 @@ const mysqlUnknownDatabase = 1049
 // checkEndpoint is what an administrator can do about a database that refuses.
 const checkEndpoint = "; check --datastore-endpoint"
 
-// connect waits until the database accepts a connection. With create, it creates a database that does not exist. Its error has what
-// the database said.
+// connect waits until the database accepts a connection. With create, it creates a database that does not exist. Its
+// error has what the database said.
 func (t *table) connect(ctx context.Context, timeout time.Duration, create bool) error {
 	trying, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

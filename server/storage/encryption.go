@@ -96,9 +96,10 @@ func (e *encryption) checkRootKey(ctx context.Context) error {
 	return nil
 }
 
-// open reads the keyring again, which another server may have changed meanwhile, or prepares a new one, which save stores.
-// It returns an error if the keys cannot decrypt the rows.
-func (e *encryption) open(ctx context.Context, t *table, own *records.Store) (save func(context.Context) error, err error) {
+// open reads the keyring again, which another server may have changed meanwhile, or prepares a new one, which save
+// stores. It returns an error if the keys cannot decrypt the rows.
+func (e *encryption) open(ctx context.Context, t *table,
+	own *records.Store) (save func(context.Context) error, err error) {
 	save = func(context.Context) error { return nil }
 	_, err = e.ring.current(ctx, 0)
 	if errors.Is(err, errNoKeyring) {
@@ -111,7 +112,8 @@ func (e *encryption) open(ctx context.Context, t *table, own *records.Store) (sa
 }
 
 // prepare makes a keyring for a database without objects and records.
-func (e *encryption) prepare(ctx context.Context, t *table, own *records.Store) (save func(context.Context) error, err error) {
+func (e *encryption) prepare(ctx context.Context, t *table,
+	own *records.Store) (save func(context.Context) error, err error) {
 	used, err := t.used(ctx)
 	if err != nil {
 		return nil, err

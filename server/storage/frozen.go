@@ -18,8 +18,8 @@ const frozenKey = "/hykube.io-restored"
 // restoredInterval is the time between two reads of the note by a worker.
 const restoredInterval = 3 * time.Second
 
-// Restored says that a database was restored from a backup. Until it is thawed, no server with it changes infrastructure: another
-// server may have the original, and the clouds may have changed since the backup.
+// Restored says that a database was restored from a backup. Until it is thawed, no server with it changes
+// infrastructure: another server may have the original, and the clouds may have changed since the backup.
 type Restored struct {
 	// Backup is the time of the backup, and At that of the restore.
 	Backup time.Time `json:"backup"`
@@ -28,7 +28,8 @@ type Restored struct {
 	Thawed time.Time `json:"thawed,omitzero"`
 	// Namespaces has the times of the thaws of single namespaces.
 	Namespaces map[string]time.Time `json:"namespaces,omitempty"`
-	// Waiting has the plans that were approved before the thaw, and not finished. They wait until an administrator lets them go on.
+	// Waiting has the plans that were approved before the thaw, and not finished. They wait until an administrator lets
+	// them go on.
 	Waiting map[types.UID]bool `json:"waiting,omitempty"`
 }
 
@@ -76,8 +77,8 @@ func (s *Store) followRestored(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// Thaw notes that servers may change infrastructure of these namespaces again, or of all if there are none, except by the plans of
-// waiting. For namespaces that are thawed, it only changes these.
+// Thaw notes that servers may change infrastructure of these namespaces again, or of all if there are none, except by
+// the plans of waiting. For namespaces that are thawed, it only changes these.
 func (s *Store) Thaw(ctx context.Context, namespaces []string, waiting map[types.UID]bool) error {
 	r := s.Restored()
 	if r == nil {

@@ -31,9 +31,9 @@ var errClosed = errors.New("the database is closed")
 // errUncertain is the error of a transaction that the database may have committed or not.
 var errUncertain = errors.New("commit")
 
-// inserts is kine's dialect for SQLite, whose concurrent inserts share a transaction. Each insert keeps kine's rules: its
-// revision is the next one, and it conflicts with any other write of its key since the revision that it replaces. A conflict
-// fails only its own insert.
+// inserts is kine's dialect for SQLite, whose concurrent inserts share a transaction. Each insert keeps kine's rules:
+// its revision is the next one, and it conflicts with any other write of its key since the revision that it replaces. A
+// conflict fails only its own insert.
 type inserts struct {
 	*generic.Generic
 	queue *fair.Queue[*insert]
@@ -76,12 +76,14 @@ func newInserts(ctx context.Context, wg *sync.WaitGroup, dialect *generic.Generi
 	return d
 }
 
-// Insert implements server.Dialect. It returns server.ErrKeyExists if the key exists and create is true, or if there is another
-// write of the key since previousRevision.
+// Insert implements server.Dialect. It returns server.ErrKeyExists if the key exists and create is true, or if there is
+// another write of the key since previousRevision.
 //
 //nolint:revive // kine's signature
-func (d *inserts) Insert(ctx context.Context, key string, create, delete bool, createRevision, previousRevision, lease int64, value []byte) (int64, error) {
-	i := &insert{key: key, create: create, delete: delete, createRevision: createRevision, replaces: previousRevision, lease: lease, value: value, done: make(chan struct{})}
+func (d *inserts) Insert(ctx context.Context, key string, create, delete bool, createRevision, previousRevision,
+	lease int64, value []byte) (int64, error) {
+	i := &insert{key: key, create: create, delete: delete, createRevision: createRevision, replaces: previousRevision,
+		lease: lease, value: value, done: make(chan struct{})}
 	if !d.queue.Add(namespaceOf(ctx), i) {
 		return 0, errClosed
 	}
@@ -114,8 +116,8 @@ func (d *inserts) commit(group []*insert) {
 	fair.Commit(group, d.transact, errUncertain, (*insert).end)
 }
 
-// transact writes a group in one transaction. It returns an error if nothing was written, or an error that wraps errUncertain
-// if that is unknown.
+// transact writes a group in one transaction. It returns an error if nothing was written, or an error that wraps
+// errUncertain if that is unknown.
 func (d *inserts) transact(group []*insert) (err error) {
 	began := time.Now()
 	defer func() { metrics.ObserveSQL(began, d.ErrCode(err), 0, insertsSQLite.Fill(nil)) }()
@@ -130,7 +132,8 @@ func (d *inserts) transact(group []*insert) (err error) {
 		return err
 	}
 	for _, i := range group {
-		// SQLite may have rolled back after another error than a conflict. The next statement would then be one of its own.
+		// SQLite may have rolled back after another error than a conflict. The next statement would then be one of its
+		// own.
 		if err := d.write(ctx, tx, i); err != nil {
 			return errors.Join(err, tx.Rollback())
 		}
@@ -146,8 +149,8 @@ type execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// write writes a row and sets the result of its insert. It returns an error if the database refuses the row for another reason
-// than a conflict.
+// write writes a row and sets the result of its insert. It returns an error if the database refuses the row for another
+// reason than a conflict.
 func (d *inserts) write(ctx context.Context, db execer, i *insert) error {
 	var done sql.Result
 	var err error
@@ -155,7 +158,8 @@ func (d *inserts) write(ctx context.Context, db execer, i *insert) error {
 	case i.create:
 		done, err = db.ExecContext(ctx, createSQLite, i.key, i.key, i.lease, i.value)
 	case i.delete:
-		done, err = db.ExecContext(ctx, d.InsertLastInsertIDSQL.Query, i.key, 0, 1, i.createRevision, i.replaces, i.lease, i.value, i.replaces)
+		done, err = db.ExecContext(ctx, d.InsertLastInsertIDSQL.Query, i.key, 0, 1, i.createRevision, i.replaces,
+			i.lease, i.value, i.replaces)
 	default:
 		done, err = db.ExecContext(ctx, updateSQLite, i.lease, i.value, i.replaces, i.key)
 	}
@@ -182,13 +186,14 @@ func conflictOr(err error) error {
 var insertsSQLite = query.New("", "?", false, "Insert")
 
 const (
-	// createSQLite inserts no row if the key exists. A key that was deleted continues from the revision of its deletion.
+	// createSQLite inserts no row if the key exists. A key that was deleted continues from the revision of its
+	// deletion.
 	createSQLite = `WITH last AS (SELECT MAX(id) AS id FROM kine WHERE name = ?)
 		INSERT INTO kine(name, created, deleted, create_revision, prev_revision, lease, value)
 		SELECT ?, 1, 0, 0, COALESCE(last.id, 0), ?, ? FROM last LEFT JOIN kine ON kine.id = last.id
 		WHERE COALESCE(kine.deleted, 1) = 1`
-	// updateSQLite inserts no row if the key has no such revision, or was deleted with it. If the key has a later one, the
-	// row violates the table's constraint: only one row replaces a revision.
+	// updateSQLite inserts no row if the key has no such revision, or was deleted with it. If the key has a later one,
+	// the row violates the table's constraint: only one row replaces a revision.
 	updateSQLite = `INSERT INTO kine(name, created, deleted, create_revision, prev_revision, lease, value, old_value)
 		SELECT name, 0, 0, CASE WHEN created THEN id ELSE create_revision END, id, ?, ?, value
 		FROM kine WHERE id = ? AND name = ? AND deleted = 0`

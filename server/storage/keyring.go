@@ -64,7 +64,8 @@ func load(k keys, revision int64) (*loadedKeys, error) {
 		if err != nil {
 			return nil, fmt.Errorf("use data key %q: %w", key.ID, err)
 		}
-		l.byID[key.ID] = value.NewPrefixTransformers(nil, value.PrefixTransformer{Prefix: key.prefix(), Transformer: rows})
+		l.byID[key.ID] = value.NewPrefixTransformers(nil,
+			value.PrefixTransformer{Prefix: key.prefix(), Transformer: rows})
 	}
 	return l, nil
 }
@@ -183,10 +184,12 @@ func keyID(data []byte) string {
 }
 
 // TransformFromStorage implements value.Transformer. The result is stale if another key encrypts now.
-func (t ownTransformer) TransformFromStorage(ctx context.Context, data []byte, dataCtx value.Context) ([]byte, bool, error) {
+func (t ownTransformer) TransformFromStorage(ctx context.Context, data []byte,
+	dataCtx value.Context) ([]byte, bool, error) {
 	ring := t.ring.loaded.Load()
 	if !isOwn(data) {
-		return nil, false, errors.New("the stored value is not encrypted with a key of this server: give the same --encryption-provider-config as before")
+		return nil, false, errors.New(
+			"the stored value is not encrypted with a key of this server: give the same --encryption-provider-config as before")
 	}
 	id := keyID(data)
 	if ring.byID[id] == nil {
@@ -197,11 +200,13 @@ func (t ownTransformer) TransformFromStorage(ctx context.Context, data []byte, d
 		}
 	}
 	if ring.byID[id] == nil {
-		return nil, false, fmt.Errorf("the stored value needs the data key %q, which this server does not have; restore the database from a backup", id)
+		return nil, false, fmt.Errorf(
+			"the stored value needs the data key %q, which this server does not have; restore the database from a backup", id)
 	}
 	out, _, err := ring.byID[id].TransformFromStorage(ctx, data, dataCtx)
 	if err != nil {
-		return nil, false, fmt.Errorf("the stored value is damaged, or it was not encrypted with the data key %q: %w; restore the database from a backup", id, err)
+		return nil, false, fmt.Errorf(
+			"the stored value is damaged, or it was not encrypted with the data key %q: %w; restore the database from a backup", id, err)
 	}
 	return out, id != ring.Keys[0].ID, nil
 }

@@ -27,15 +27,16 @@ type KV struct {
 	lastKeys value.Transformer
 	disk     disk
 	spool    spool
-	// local is true if the database is part of this process. It then computes a read here, so the caller keeps its slot of
-	// the processors.
+	// local is true if the database is part of this process. It then computes a read here, so the caller keeps its slot
+	// of the processors.
 	local bool
 }
 
 // KV returns the key-value store of the ledger.
 func (s *Store) KV() *KV {
 	e := s.encryption
-	return &KV{records: s.records, transformer: e.transformer(ledgerResource), lastKeys: e.withLastKeys(ledgerResource), disk: s.disk, spool: s.spool, local: s.latest != nil}
+	return &KV{records: s.records, transformer: e.transformer(ledgerResource), lastKeys: e.withLastKeys(ledgerResource),
+		disk: s.disk, spool: s.spool, local: s.latest != nil}
 }
 
 func (k *KV) Get(ctx context.Context, key string) ([]byte, int64, error) {
@@ -92,7 +93,8 @@ func seal(ctx context.Context, t value.Transformer, writes []ledger.Write) ([]le
 			continue
 		}
 		var err error
-		if sealed[i].Value, err = t.TransformToStorage(ctx, compress(w.Value), value.DefaultContext(ledgerPrefix+w.Key)); err != nil {
+		if sealed[i].Value, err = t.TransformToStorage(ctx, compress(w.Value),
+			value.DefaultContext(ledgerPrefix+w.Key)); err != nil {
 			return nil, fmt.Errorf("encrypt record %q: %w", w.Key, err)
 		}
 	}
@@ -119,7 +121,8 @@ func (k *KV) List(ctx context.Context, prefix, after string, limit int) ([]ledge
 	return entries, nil
 }
 
-func (k *KV) Since(ctx context.Context, prefix string, revision int64, limit int) ([]ledger.ChangedEntry, int64, error) {
+func (k *KV) Since(ctx context.Context, prefix string, revision int64,
+	limit int) ([]ledger.ChangedEntry, int64, error) {
 	changed, current, err := k.records.Since(ctx, prefix, revision, limit)
 	for i := range changed {
 		if changed[i].Deleted {
@@ -145,9 +148,11 @@ func (k *KV) decrypt(ctx context.Context, key string, data []byte) ([]byte, erro
 
 // putAt writes a key of kine if its revision is still the given one; 0 means that the key must not exist. It returns
 // false if the revision differs.
-func putAt(ctx context.Context, client clientv3.KV, key string, data []byte, revision int64) (written int64, ok bool, err error) {
+func putAt(ctx context.Context, client clientv3.KV, key string, data []byte,
+	revision int64) (written int64, ok bool, err error) {
 	// kine supports only these two forms of a transaction.
-	txn := client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", revision)).Then(clientv3.OpPut(key, string(data)))
+	txn := client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", revision)).Then(clientv3.OpPut(key,
+		string(data)))
 	if revision != 0 {
 		txn = txn.Else(clientv3.OpGet(key))
 	}

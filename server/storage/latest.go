@@ -46,9 +46,9 @@ func Typed[T any, P interface {
 	return nil
 }
 
-// latest holds objects as the database has them, for readers that read the same few objects again and again. It requires
-// that this process makes all writes to the database, and that it learns of each: a read never returns an object that a
-// write, which ended before the read began, has replaced.
+// latest holds objects as the database has them, for readers that read the same few objects again and again. It
+// requires that this process makes all writes to the database, and that it learns of each: a read never returns an
+// object that a write, which ended before the read began, has replaced.
 type latest struct {
 	mu sync.Mutex
 	// begun and ended are the numbers of writes that have begun and ended. writing has those of each key that have not
@@ -65,7 +65,8 @@ type latest struct {
 type latestRead struct{ _ byte }
 
 func newLatest() *latest {
-	return &latest{writing: map[string]int{}, reading: map[string]*latestRead{}, objects: recent.New[string, *SharedObject](maxLatest, keepLatest)}
+	return &latest{writing: map[string]int{}, reading: map[string]*latestRead{},
+		objects: recent.New[string, *SharedObject](maxLatest, keepLatest)}
 }
 
 // write notes the begin of a write of a key. The caller must call end when the write has ended, with any result.

@@ -8,8 +8,8 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 )
 
-// lead takes the lease of a database with several writers, and waits while another server has it. A worker joins the database. A
-// process with a wrong root key does not wait, because it could not take over.
+// lead takes the lease of a database with several writers, and waits while another server has it. A worker joins the
+// database. A process with a wrong root key does not wait, because it could not take over.
 func (s *Store) lead(ctx context.Context, cfg Config) error {
 	if cfg.Endpoint == "" || cfg.Server.Owner == "" {
 		return nil
@@ -39,7 +39,8 @@ func (s *Store) EndWorkers(ctx context.Context) ([]string, error) { return s.rec
 // Reason returns the reason why this process may not write any more, after the channel of Lost was closed.
 func (s *Store) Reason() error { return s.records.Held() }
 
-// Lost returns a channel that is closed when another server has taken the lease of the database. This server must end then.
+// Lost returns a channel that is closed when another server has taken the lease of the database. This server must end
+// then.
 func (s *Store) Lost() <-chan struct{} { return s.records.Lost() }
 
 // leased refuses writes while this server may not have the lease of the database. The ledger checks its lease in its
@@ -56,7 +57,8 @@ func (l leased) Create(ctx context.Context, key string, value []byte, lease int6
 	return l.Backend.Create(ctx, key, value, lease)
 }
 
-func (l leased) Update(ctx context.Context, key string, value []byte, revision, lease int64) (int64, *server.KeyValue, bool, error) {
+func (l leased) Update(ctx context.Context, key string, value []byte, revision,
+	lease int64) (int64, *server.KeyValue, bool, error) {
 	if err := l.held(); err != nil {
 		return 0, nil, false, err
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/hykube/hykube/server/storage/records"
 )
 
-// openLedger opens the tables of the ledger, takes the lease of the database, and checks that its stores belong together.
+// openLedger opens the tables of the ledger, takes the lease of the database, and checks that its stores belong
+// together.
 func (s *Store) openLedger(ctx context.Context, cfg Config) (err error) {
 	if s.records, s.closeRecords, err = openRecords(ctx, cfg, s.table); err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 	"github.com/k3s-io/kine/pkg/server"
 )
 
-// lists is kine's backend with other lists. The time of a page of kine's list grows with the number of keys behind it, so
-// a list in pages takes quadratic time. Here, a page takes time linear in its own size.
+// lists is kine's backend with other lists. The time of a page of kine's list grows with the number of keys behind it,
+// so a list in pages takes quadratic time. Here, a page takes time linear in its own size.
 //
 // The revision of a list is that of its content. Clients list, and then watch from the list's revision. Kine reads the
 // revision of an empty list, or of one with more pages, after the content. An object that was written in between would
@@ -24,9 +24,10 @@ type lists struct {
 
 // lister reads a table's keys and revisions.
 type lister interface {
-	// list returns the keys from key up to but without end, at a revision; 0 means the last one. It also returns the last
-	// revision, or 0 if there are no keys. Errors are those of server.Backend.
-	list(ctx context.Context, key, end string, limit, revision int64, keysOnly bool) (at int64, kvs []*server.KeyValue, err error)
+	// list returns the keys from key up to but without end, at a revision; 0 means the last one. It also returns the
+	// last revision, or 0 if there are no keys. Errors are those of server.Backend.
+	list(ctx context.Context, key, end string, limit, revision int64,
+		keysOnly bool) (at int64, kvs []*server.KeyValue, err error)
 	// revisions returns the last revision and the last compacted revision.
 	revisions(ctx context.Context) (last, compacted int64, err error)
 	// complete waits until no running transaction can add a row up to the last revision, and returns that revision. It
@@ -48,9 +49,10 @@ func (l lists) CurrentRevision(ctx context.Context) (int64, error) {
 }
 
 // List implements server.Backend. A transaction that commits after the list was read may have a lower revision than the
-// list. Then the row would be neither in the list nor in a watch from the list's revision. So on a database with several
-// writers, List lists at a revision up to which all rows are known.
-func (l lists) List(ctx context.Context, key, end string, limit, revision int64, keysOnly bool) (int64, []*server.KeyValue, error) {
+// list. Then the row would be neither in the list nor in a watch from the list's revision. So on a database with
+// several writers, List lists at a revision up to which all rows are known.
+func (l lists) List(ctx context.Context, key, end string, limit, revision int64,
+	keysOnly bool) (int64, []*server.KeyValue, error) {
 	if end == "" {
 		return l.Backend.List(ctx, key, end, limit, revision, keysOnly)
 	}
@@ -68,7 +70,8 @@ func (l lists) List(ctx context.Context, key, end string, limit, revision int64,
 }
 
 // list returns a range of keys. For an empty range, it reads the revision and then reads the range again.
-func (l lists) list(ctx context.Context, key, end string, limit, revision int64, keysOnly bool) (int64, []*server.KeyValue, error) {
+func (l lists) list(ctx context.Context, key, end string, limit, revision int64,
+	keysOnly bool) (int64, []*server.KeyValue, error) {
 	at, kvs, err := l.table.list(ctx, key, end, limit, revision, keysOnly)
 	if err != nil {
 		return 0, nil, err
@@ -211,7 +214,8 @@ func listQuery(limit, revision int64, keysOnly bool) string {
 }
 
 // list implements lister.
-func (t *table) list(ctx context.Context, key, end string, limit, revision int64, keysOnly bool) (at int64, kvs []*server.KeyValue, err error) {
+func (t *table) list(ctx context.Context, key, end string, limit, revision int64,
+	keysOnly bool) (at int64, kvs []*server.KeyValue, err error) {
 	if start, ok := strings.CutSuffix(key, "\x00"); ok && t.write == nil {
 		key = start + afterName // PostgreSQL and MySQL cannot compare with a null byte
 	}
@@ -238,7 +242,8 @@ func (t *table) list(ctx context.Context, key, end string, limit, revision int64
 	for rows.Next() {
 		var created bool
 		kv := &server.KeyValue{}
-		if err := rows.Scan(&last, &compacted, &kv.ModRevision, &kv.Key, &created, &kv.CreateRevision, &kv.Lease, &kv.Value); err != nil {
+		if err := rows.Scan(&last, &compacted, &kv.ModRevision, &kv.Key, &created, &kv.CreateRevision, &kv.Lease,
+			&kv.Value); err != nil {
 			return 0, nil, fmt.Errorf("read database: %w", err)
 		}
 		if created {

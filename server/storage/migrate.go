@@ -15,10 +15,12 @@ import (
 	"github.com/hykube/hykube/server/storage/backup"
 )
 
-// migratedKey is the key of kine that says that the installation moves to another database. No server uses a database that has it.
+// migratedKey is the key of kine that says that the installation moves to another database. No server uses a database
+// that has it.
 const migratedKey = "/hykube.io-migrated"
 
-// migrationFile is the file in the data directory that has the rows while a migration copies them. Their values are encrypted.
+// migrationFile is the file in the data directory that has the rows while a migration copies them. Their values are
+// encrypted.
 const migrationFile = "migration.tar"
 
 // migration is the value of migratedKey.
@@ -31,13 +33,14 @@ type migration struct {
 // Migrated is the result of a migration.
 type Migrated struct {
 	backup.Manifest
-	// Before is true if an earlier migration has moved the installation to the same database. The manifest is empty then.
+	// Before is true if an earlier migration has moved the installation to the same database. The manifest is empty
+	// then.
 	Before bool
 }
 
-// Migrate moves an installation from one database to another, which must be empty. No server may use the first one, and none can use it
-// from then on, until CancelMigration. Each row of the second one was compared before its commit. A migration that ended early is repeated
-// from its start. Both configurations have the same data directory.
+// Migrate moves an installation from one database to another, which must be empty. No server may use the first one, and
+// none can use it from then on, until CancelMigration. Each row of the second one was compared before its commit. A
+// migration that ended early is repeated from its start. Both configurations have the same data directory.
 func Migrate(ctx context.Context, from, to Config, version string) (m Migrated, err error) {
 	path := filepath.Join(from.DataDir, migrationFile)
 	if m.Before, err = begin(ctx, from, to, path, version); err != nil || m.Before {
@@ -55,8 +58,8 @@ func Migrate(ctx context.Context, from, to Config, version string) (m Migrated, 
 	return m, r.into(ctx, to)
 }
 
-// begin notes the migration in the old database, and writes a backup of it. before is true if the new one has the installation already.
-// The old database is closed then: the note of the data directory is the new one's.
+// begin notes the migration in the old database, and writes a backup of it. before is true if the new one has the
+// installation already. The old database is closed then: the note of the data directory is the new one's.
 func begin(ctx context.Context, from, to Config, path, version string) (before bool, err error) {
 	s, err := openMigrated(ctx, from)
 	if err != nil {
@@ -85,8 +88,8 @@ func begin(ctx context.Context, from, to Config, path, version string) (before b
 	return false, s.backupTo(ctx, path, version)
 }
 
-// CancelMigration lets servers use a database again that a migration has begun to move. to is the other database, which must not have
-// the installation.
+// CancelMigration lets servers use a database again that a migration has begun to move. to is the other database, which
+// must not have the installation.
 func CancelMigration(ctx context.Context, from, to Config) (err error) {
 	s, err := openMigrated(ctx, from)
 	if err != nil {
@@ -114,7 +117,8 @@ func CancelMigration(ctx context.Context, from, to Config) (err error) {
 	return err
 }
 
-// isIn reports whether another database has the installation of this one. If it has any other row, the error is errNotEmpty.
+// isIn reports whether another database has the installation of this one. If it has any other row, the error is
+// errNotEmpty.
 func (s *Store) isIn(ctx context.Context, other Config) (_ bool, err error) {
 	if dir := filepath.Join(other.DataDir, "db"); other.Endpoint == "" {
 		if found, err := os.ReadDir(dir); err != nil || len(found) == 0 || checkRestored(dir) != nil {
@@ -232,7 +236,8 @@ func (s *Store) checkMigrated(ctx context.Context, cfg Config) (bool, error) {
 	m, revision, err := s.migration(ctx)
 	if err == nil && revision != 0 && !cfg.migrating {
 		err = fmt.Errorf("hykube migrate has moved the installation to %s (%s): start the server with that database. "+
-			"If the migration did not end, repeat it, or go back with hykube migrate --cancel", m.To, m.At.Format(time.RFC3339))
+			"If the migration did not end, repeat it, or go back with hykube migrate --cancel", m.To,
+			m.At.Format(time.RFC3339))
 	}
 	return revision != 0, err
 }

@@ -43,8 +43,8 @@ type moment struct {
 	Files map[string]fileID `json:"files,omitempty"`
 }
 
-// fileID identifies a file on its file system. A volume keeps it when another machine mounts it. The number of the device
-// is no part, because it differs after another mount.
+// fileID identifies a file on its file system. A volume keeps it when another machine mounts it. The number of the
+// device is no part, because it differs after another mount.
 type fileID struct {
 	// Born is the time at which the file was made, which no copy keeps; empty if the file system does not have it.
 	Born string `json:"born,omitempty"`
@@ -59,8 +59,8 @@ func (id fileID) same(other fileID) bool {
 	return id.Inode == other.Inode
 }
 
-// moments notes which revisions of the objects and of the ledger belong together: in kine, in the ledger, and in the data
-// directory. Each note is a lower bound, so a store that is behind one is older than the store with the note.
+// moments notes which revisions of the objects and of the ledger belong together: in kine, in the ledger, and in the
+// data directory. Each note is a lower bound, so a store that is behind one is older than the store with the note.
 type moments struct {
 	table   *table
 	records *records.Store
@@ -78,7 +78,8 @@ type moments struct {
 }
 
 func newMoments(cfg Config, t *table, r *records.Store) (*moments, error) {
-	m := &moments{table: t, records: r, dir: cfg.DataDir, log: cfg.Logger, interval: cmp.Or(cfg.CanaryInterval, remoteMomentInterval)}
+	m := &moments{table: t, records: r, dir: cfg.DataDir, log: cfg.Logger,
+		interval: cmp.Or(cfg.CanaryInterval, remoteMomentInterval)}
 	if cfg.Endpoint == "" {
 		m.interval = cmp.Or(cfg.CanaryInterval, momentInterval)
 		m.files = []string{filepath.Join("db", "state.db"), filepath.Join("db", "ledger.db")}
@@ -103,8 +104,8 @@ func (m *moments) read() error {
 
 func (m *moments) path() string { return filepath.Join(m.dir, momentFile) }
 
-// checkEmpty returns an error if the database is empty and the directory knows another one. With Config.CreateDatabase, the
-// directory belongs to the empty one.
+// checkEmpty returns an error if the database is empty and the directory knows another one. With Config.CreateDatabase,
+// the directory belongs to the empty one.
 func (m *moments) checkEmpty(ctx context.Context, cfg Config) error {
 	identity, err := m.records.Identity(ctx)
 	if err != nil || identity != "" || m.known.Identity == "" {
@@ -114,7 +115,8 @@ func (m *moments) checkEmpty(ctx context.Context, cfg Config) error {
 		return err
 	}
 	if cfg.CreateDatabase {
-		m.log.Warn("the database is empty; the data directory belongs to it from now on, as --create-database says", "noted", m.known.At)
+		m.log.Warn("the database is empty; the data directory belongs to it from now on, as --create-database says",
+			"noted", m.known.At)
 		m.known = moment{}
 		return nil
 	}
@@ -158,8 +160,8 @@ var (
 	errNoObjects   = errors.New("the ledger is newer than the objects: restore db/state.db and db/ledger.db, or the whole database, from one backup")
 )
 
-// compare returns a *momentError if one store is behind what another one notes. Before the first note in the objects, the
-// ledger has no record.
+// compare returns a *momentError if one store is behind what another one notes. Before the first note in the objects,
+// the ledger has no record.
 func (m *moments) compare(ctx context.Context) error {
 	objects, err := m.table.last(ctx)
 	if err != nil {
@@ -195,7 +197,8 @@ func (m *moments) compare(ctx context.Context) error {
 	case notedObjects > objects:
 		return &momentError{behind("objects", "ledger", notedObjects, objects, at)}
 	case known.Identity != "" && known.Identity != identity:
-		return &momentError{fmt.Sprintf("the database is not the one that this data directory belongs to (noted %s)", known.At.Format(time.RFC3339))}
+		return &momentError{fmt.Sprintf("the database is not the one that this data directory belongs to (noted %s)",
+			known.At.Format(time.RFC3339))}
 	case known.Ledger > ledger:
 		return &momentError{behind("ledger", "data directory", known.Ledger, ledger, known.At)}
 	case known.Objects > objects:
@@ -284,8 +287,8 @@ func (m *moments) close() {
 	}
 }
 
-// note notes the moment: first the revision of the ledger in kine, then the revision of that note elsewhere. Without a note
-// in kine, because another server made one at the same time, it notes nothing.
+// note notes the moment: first the revision of the ledger in kine, then the revision of that note elsewhere. Without a
+// note in kine, because another server made one at the same time, it notes nothing.
 func (m *moments) note(ctx context.Context) (now moment, err error) {
 	now.At = time.Now().UTC().Truncate(time.Millisecond)
 	if now.Ledger, err = m.records.Revision(ctx); err != nil {
@@ -316,8 +319,8 @@ func (m *moments) note(ctx context.Context) (now moment, err error) {
 	return now, m.write(now)
 }
 
-// sync makes the commits of SQLite durable, which kine does not. Without that, a power loss could take a revision that the
-// ledger has noted. SQLite keeps no locks on this file, so its descriptor may be closed.
+// sync makes the commits of SQLite durable, which kine does not. Without that, a power loss could take a revision that
+// the ledger has noted. SQLite keeps no locks on this file, so its descriptor may be closed.
 func (m *moments) sync() error {
 	if m.files == nil {
 		return nil
@@ -332,7 +335,8 @@ func (m *moments) sync() error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// write writes the note of the data directory. A copy keeps the files of the original until the administrator accepts it.
+// write writes the note of the data directory. A copy keeps the files of the original until the administrator accepts
+// it.
 func (m *moments) write(now moment) (err error) {
 	if now.Files = m.known.Files; !m.copied {
 		if now.Files, err = m.identify(); err != nil {
@@ -351,6 +355,6 @@ func (s *Store) Identity(ctx context.Context) (string, error) {
 	return s.records.Identity(ctx)
 }
 
-// Copied reports whether the files of the database are a copy of those that the directory knows, and the administrator has
-// not accepted them.
+// Copied reports whether the files of the database are a copy of those that the directory knows, and the administrator
+// has not accepted them.
 func (s *Store) Copied() bool { return s.moments.copied }

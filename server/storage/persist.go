@@ -58,7 +58,8 @@ func (k *KV) Persist(ctx context.Context, writes []ledger.Write, spool bool) ([]
 			return nil, err
 		case time.Since(warned) >= warnEvery:
 			warned = time.Now()
-			k.spool.log.WarnContext(ctx, "the database does not record a change; the server tries again", "record", writes[0].Key, "error", err)
+			k.spool.log.WarnContext(ctx, "the database does not record a change; the server tries again", "record",
+				writes[0].Key, "error", err)
 		}
 		if spool {
 			file.write()
@@ -153,7 +154,8 @@ func (f *spooled) write() {
 		err = atomicfile.Write(path, data, 0o600)
 	}
 	if err != nil {
-		f.kv.spool.log.Error("the database does not record a change, and neither does the disk", "record", f.writes[0].Key, "error", err)
+		f.kv.spool.log.Error("the database does not record a change, and neither does the disk", "record",
+			f.writes[0].Key, "error", err)
 		return
 	}
 	f.path = path
@@ -179,8 +181,8 @@ func (f *spooled) keep() {
 	f.path, f.ended = "", true
 }
 
-// replay makes the writes that an earlier process left in the spool. It keeps a file whose records changed since, and logs
-// that.
+// replay makes the writes that an earlier process left in the spool. It keeps a file whose records changed since, and
+// logs that.
 func (s spool) replay(ctx context.Context, kv *KV) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return fmt.Errorf("make the spool: %w", err)
@@ -229,6 +231,7 @@ func (s spool) replayFile(ctx context.Context, kv *KV, path string) error {
 	case err != nil:
 		return err
 	}
-	s.log.InfoContext(ctx, "recorded a provider's answer that the database had not taken before the server stopped", "record", writes[0].Key)
+	s.log.InfoContext(ctx, "recorded a provider's answer that the database had not taken before the server stopped",
+		"record", writes[0].Key)
 	return os.Remove(path)
 }

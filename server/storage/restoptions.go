@@ -60,18 +60,21 @@ func (o *RESTOptions) GetRESTOptions(resource schema.GroupResource, _ runtime.Ob
 // resource.
 func (o *RESTOptions) decorate(
 	cfg *storagebackend.ConfigForResource, resourcePrefix string, keyFunc func(runtime.Object) (string, error),
-	newFunc, newListFunc func() runtime.Object, attrs storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers,
+	newFunc, newListFunc func() runtime.Object, attrs storage.AttrFunc, triggers storage.IndexerFuncs,
+	indexers *cache.Indexers,
 ) (storage.Interface, factory.DestroyFunc, error) {
 	versioner := storage.APIObjectVersioner{}
 	transformer := cfg.Transformer
-	raw, err := etcd3.New(o.store.client, nil, cfg.Codec, newFunc, newListFunc, cfg.Prefix, resourcePrefix, cfg.GroupResource,
+	raw, err := etcd3.New(o.store.client, nil, cfg.Codec, newFunc, newListFunc, cfg.Prefix, resourcePrefix,
+		cfg.GroupResource,
 		transformer, cfg.LeaseManagerConfig, etcd3.NewDefaultDecoder(cfg.Codec, versioner), versioner)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make store of %q: %w", cfg.GroupResource, err)
 	}
 	if !o.cached {
 		store := &uncached{
-			Interface: raw, client: o.store.client.Client, backend: o.store.backend, decode: decoder(cfg.Codec, transformer, versioner),
+			Interface: raw, client: o.store.client.Client, backend: o.store.backend,
+			decode:    decoder(cfg.Codec, transformer, versioner),
 			versioner: versioner, newFunc: newFunc, resourcePrefix: resourcePrefix, objects: o.store.objects,
 		}
 		return o.store.observe(store, cfg, resourcePrefix), sync.OnceFunc(raw.Close), nil

@@ -29,8 +29,8 @@ const (
 	// fillRows and fillBytes limit the rows of one statement of a restore. A single row may exceed the latter.
 	fillRows  = 100
 	fillBytes = 1 << 20
-	// revisionGap is the number of revisions that a restored database leaves out. A client that has seen a revision after the backup
-	// then reads everything again, in place of a watch from a revision that would mean something else.
+	// revisionGap is the number of revisions that a restored database leaves out. A client that has seen a revision
+	// after the backup then reads everything again, in place of a watch from a revision that would mean something else.
 	revisionGap = 1_000_000
 	// compactKey is the key by which kine notes the revision up to which it has removed old rows.
 	compactKey = "compact_rev_key"
@@ -41,8 +41,8 @@ var errNotEmpty = errors.New("it is not empty; a restore needs an empty database
 // Archive opens a backup for one read from its beginning.
 type Archive func() (io.ReadCloser, error)
 
-// Restore fills an empty database with a backup. It changes nothing if the backup is damaged or newer, if the root key is another one, or
-// if the database is not empty. The restored database is frozen.
+// Restore fills an empty database with a backup. It changes nothing if the backup is damaged or newer, if the root key
+// is another one, or if the database is not empty. The restored database is frozen.
 func Restore(ctx context.Context, cfg Config, archive Archive) (*backup.Manifest, error) {
 	from, err := openArchive(ctx, cfg, archive)
 	if err != nil {
@@ -129,7 +129,8 @@ type restore struct {
 
 // newComparedRestore returns a restore whose rows compare can compare.
 func newComparedRestore(checked *backup.Checked, archive Archive, dataDir string) *restore {
-	return &restore{checked: checked, archive: archive, at: time.Now(), dataDir: dataDir, objects: sha256.New(), ledger: sha256.New()}
+	return &restore{checked: checked, archive: archive, at: time.Now(), dataDir: dataDir, objects: sha256.New(),
+		ledger: sha256.New()}
 }
 
 // into opens the database of cfg, fills it, and closes it.
@@ -157,14 +158,16 @@ func checkInstallation(dir, installation string) error {
 		return err
 	}
 	if m.known.Identity != "" && m.known.Identity != installation {
-		return fmt.Errorf("the data directory %q belongs to another installation; choose an empty one with --data-dir", dir)
+		return fmt.Errorf("the data directory %q belongs to another installation; choose an empty one with --data-dir",
+			dir)
 	}
 	return nil
 }
 
 // forgetDatabase removes what a data directory knows about the database that the restore replaces.
 func forgetDatabase(dir string) error {
-	return errors.Join(ignoreMissing(os.Remove((&moments{dir: dir}).path())), os.RemoveAll(filepath.Join(dir, snapshotDir)))
+	return errors.Join(ignoreMissing(os.Remove((&moments{dir: dir}).path())),
+		os.RemoveAll(filepath.Join(dir, snapshotDir)))
 }
 
 // ignoreMissing returns nil for the error of a file that does not exist.
@@ -175,8 +178,8 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// prepareFiles makes the directory of SQLite's files. What a restore that did not end has left is removed. finish makes the files
-// durable, and lets servers use them.
+// prepareFiles makes the directory of SQLite's files. What a restore that did not end has left is removed. finish makes
+// the files durable, and lets servers use them.
 func prepareFiles(dataDir string) (finish func() error, err error) {
 	dir := filepath.Join(dataDir, "db")
 	mark := filepath.Join(dir, restoringFile)
@@ -341,12 +344,14 @@ func (s *Store) hasRows(ctx context.Context, from interface {
 
 // rows writes the rows of the backup in pages.
 func (r *restore) rows(ctx context.Context, s *Store, objects, inLedger *sql.Tx) error {
-	one := filler[backup.Object]{size: func(o backup.Object) int { return len(o.Value) + len(o.Old) }, write: func(page []backup.Object) error {
-		return s.table.fill(ctx, objects, page)
-	}}
-	other := filler[ledger.Entry]{size: func(e ledger.Entry) int { return len(e.Value) }, write: func(page []ledger.Entry) error {
-		return s.records.Fill(ctx, inLedger, page)
-	}}
+	one := filler[backup.Object]{size: func(o backup.Object) int { return len(o.Value) + len(o.Old) },
+		write: func(page []backup.Object) error {
+			return s.table.fill(ctx, objects, page)
+		}}
+	other := filler[ledger.Entry]{size: func(e ledger.Entry) int { return len(e.Value) },
+		write: func(page []ledger.Entry) error {
+			return s.records.Fill(ctx, inLedger, page)
+		}}
 	_, err := read(r.archive, func(from io.Reader) (struct{}, error) {
 		return struct{}{}, r.checked.Rows(from, func(o backup.Object) error {
 			if r.move && o.Name == migratedKey { // the note of the old database
@@ -394,8 +399,8 @@ func (f *filler[T]) flush() error {
 	return err
 }
 
-// note adds the note of the restore, which freezes the database, and marks the revisions before it as compacted. It returns the
-// revision of the note.
+// note adds the note of the restore, which freezes the database, and marks the revisions before it as compacted. It
+// returns the revision of the note.
 func (r *restore) note(ctx context.Context, t *table, tx *sql.Tx) (int64, error) {
 	last := r.checked.Objects.Revision + revisionGap
 	data, err := json.Marshal(Restored{Backup: r.checked.Time, At: r.at.UTC().Truncate(time.Second)})
@@ -403,10 +408,12 @@ func (r *restore) note(ctx context.Context, t *table, tx *sql.Tx) (int64, error)
 		return 0, err
 	}
 	var before sql.NullInt64 // of a database that was restored before
-	if err := tx.QueryRowContext(ctx, t.query("SELECT MAX(id) FROM kine WHERE name = ?"), frozenKey).Scan(&before); err != nil {
+	if err := tx.QueryRowContext(ctx, t.query("SELECT MAX(id) FROM kine WHERE name = ?"),
+		frozenKey).Scan(&before); err != nil {
 		return 0, err
 	}
-	row := backup.Object{ID: last, Name: frozenKey, Created: !before.Valid, CreateRevision: before.Int64, PrevRevision: before.Int64, Value: data}
+	row := backup.Object{ID: last, Name: frozenKey, Created: !before.Valid, CreateRevision: before.Int64,
+		PrevRevision: before.Int64, Value: data}
 	if err := t.fill(ctx, tx, []backup.Object{row}); err != nil {
 		return 0, err
 	}
@@ -414,8 +421,8 @@ func (r *restore) note(ctx context.Context, t *table, tx *sql.Tx) (int64, error)
 	return last, err
 }
 
-// Verify restores a backup into a database in an empty directory, and compares its rows with those of the backup. cfg has the root key.
-// Then it opens the database as a server does, which decrypts a row of each resource.
+// Verify restores a backup into a database in an empty directory, and compares its rows with those of the backup. cfg
+// has the root key. Then it opens the database as a server does, which decrypts a row of each resource.
 func Verify(ctx context.Context, cfg Config, dir string, archive Archive) (_ *backup.Manifest, err error) {
 	from, err := openArchive(ctx, cfg, archive)
 	if err != nil {
@@ -474,7 +481,8 @@ func (r *restore) compare(ctx context.Context, s *Store, inObjects, inRecords *s
 // sumObject adds a row to a digest. The note of kine's compaction is no content: a restore changes it.
 func sumObject(to hash.Hash, o backup.Object) {
 	if o.Name != compactKey {
-		fmt.Fprintf(to, "%d %q %t %t %d %d %d %d %d\n", o.ID, o.Name, o.Created, o.Deleted, o.CreateRevision, o.PrevRevision, o.Lease, len(o.Value), len(o.Old))
+		fmt.Fprintf(to, "%d %q %t %t %d %d %d %d %d\n", o.ID, o.Name, o.Created, o.Deleted, o.CreateRevision,
+			o.PrevRevision, o.Lease, len(o.Value), len(o.Old))
 		to.Write(o.Value)
 		to.Write(o.Old)
 	}

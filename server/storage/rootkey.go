@@ -32,12 +32,13 @@ var rootPrefix = []byte("hykube:root:aesgcm:v1:")
 
 // root encrypts the keyring. It reads its files again for each use, so a file may change while the server runs.
 type root struct {
-	// user is the transformer of a user's EncryptionConfiguration that names the keyring, such as a KMS plugin; else nil.
+	// user is the transformer of a user's EncryptionConfiguration that names the keyring, such as a KMS plugin; else
+	// nil.
 	user value.Transformer
 	// file is the path of Config.KeyFile; empty means own.
 	file string
-	// own is the path of the key file in the data directory. Its key may still decrypt the keyring if another key encrypts
-	// it from now on.
+	// own is the path of the key file in the data directory. Its key may still decrypt the keyring if another key
+	// encrypts it from now on.
 	own string
 }
 
@@ -118,7 +119,8 @@ type rootTransformer struct {
 	own  []value.Transformer
 }
 
-func (t rootTransformer) TransformFromStorage(ctx context.Context, data []byte, dataCtx value.Context) (clear []byte, stale bool, err error) {
+func (t rootTransformer) TransformFromStorage(ctx context.Context, data []byte,
+	dataCtx value.Context) (clear []byte, stale bool, err error) {
 	sealed, isOwn := bytes.CutPrefix(data, rootPrefix)
 	if !isOwn && t.user != nil {
 		return t.user.TransformFromStorage(ctx, data, dataCtx)
@@ -142,8 +144,8 @@ func (t rootTransformer) TransformToStorage(ctx context.Context, data []byte, da
 	return append(bytes.Clone(rootPrefix), sealed...), err
 }
 
-// create creates the key file in the data directory, for a new database. It returns the encryption with the new key, and
-// a function that writes the file.
+// create creates the key file in the data directory, for a new database. It returns the encryption with the new key,
+// and a function that writes the file.
 func (r root) create() (value.Transformer, func() error, error) {
 	key := make([]byte, keyBytes)
 	rand.Read(key) // rand.Read never fails: https://pkg.go.dev/crypto/rand#Read
@@ -186,7 +188,10 @@ func readKeyFile(path string) ([][]byte, error) {
 	if err != nil {
 		return nil, withoutPath(err)
 	}
-	text := bytes.IndexFunc(data, func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsPrint(r) && !unicode.IsSpace(r) }) < 0
+	text := bytes.IndexFunc(data, func(r rune) bool {
+		return r > unicode.MaxASCII ||
+			!unicode.IsPrint(r) && !unicode.IsSpace(r)
+	}) < 0
 	switch {
 	case !text && len(data) == keyBytes:
 		return [][]byte{data}, nil

@@ -216,7 +216,8 @@ func (r *rotator) run(ctx context.Context) {
 		}
 		wait := r.settle - time.Since(promoted)
 		if err != nil && ctx.Err() == nil {
-			r.log.Error("cannot encrypt all rows with the new key; the server keeps the old key and tries again", "error", err)
+			r.log.Error("cannot encrypt all rows with the new key; the server keeps the old key and tries again",
+				"error", err)
 			r.note(ctx, func(p *Progress) { p.Message = err.Error() })
 			wait = r.retry
 		}
@@ -318,7 +319,8 @@ func (r *rotator) reencryptRows(ctx context.Context, rows []row) (changed []row,
 }
 
 // reencrypt encrypts the value of a row with the current key, unless it is encrypted with that key already.
-func reencrypt(ctx context.Context, t value.Transformer, name string, data []byte) (out []byte, changed bool, err error) {
+func reencrypt(ctx context.Context, t value.Transformer, name string,
+	data []byte) (out []byte, changed bool, err error) {
 	if len(data) == 0 {
 		return data, false, nil
 	}
@@ -330,8 +332,8 @@ func reencrypt(ctx context.Context, t value.Transformer, name string, data []byt
 	return out, !bytes.Equal(out, data), err
 }
 
-// truncateLogs removes old values from the logs of the database. It waits for a backup first: SQLite would make all writers wait
-// for the snapshot of the backup.
+// truncateLogs removes old values from the logs of the database. It waits for a backup first: SQLite would make all
+// writers wait for the snapshot of the backup.
 func (r *rotator) truncateLogs(ctx context.Context) error {
 	r.snapshots.Lock()
 	defer r.snapshots.Unlock()

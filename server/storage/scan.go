@@ -41,7 +41,8 @@ func (s *Store) Objects() *Objects {
 }
 
 // Get returns one object, or nil if it does not exist. For a cluster-scoped kind, namespace is empty.
-func (o *Objects) Get(ctx context.Context, gr kschema.GroupResource, namespace, name string) (*unstructured.Unstructured, error) {
+func (o *Objects) Get(ctx context.Context, gr kschema.GroupResource, namespace,
+	name string) (*unstructured.Unstructured, error) {
 	return o.get(ctx, gr, keyOf(gr, namespace, name))
 }
 
@@ -82,7 +83,8 @@ func (o *Objects) get(ctx context.Context, gr kschema.GroupResource, key string)
 
 // Count returns the number of objects of a resource in a namespace.
 func (o *Objects) Count(ctx context.Context, gr kschema.GroupResource, namespace string) (int64, error) {
-	resp, err := o.client.Get(ctx, groupPrefix(gr.Group)+gr.Resource+"/"+namespace+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	resp, err := o.client.Get(ctx, groupPrefix(gr.Group)+gr.Resource+"/"+namespace+"/", clientv3.WithPrefix(),
+		clientv3.WithCountOnly())
 	if err != nil {
 		return 0, fmt.Errorf("count %s: %w", gr, err)
 	}
@@ -199,9 +201,11 @@ func (o *Objects) next(ctx context.Context, prefix, from string) (string, error)
 }
 
 // scan calls yield with each key with the prefix, from a key on, and its object. It returns false if yield did.
-func (o *Objects) scan(ctx context.Context, group, prefix, from string, yield func(string, *unstructured.Unstructured, error) bool) bool {
+func (o *Objects) scan(ctx context.Context, group, prefix, from string,
+	yield func(string, *unstructured.Unstructured, error) bool) bool {
 	for {
-		resp, err := o.client.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)), clientv3.WithLimit(scanPage))
+		resp, err := o.client.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)),
+			clientv3.WithLimit(scanPage))
 		if err != nil {
 			yield("", nil, fmt.Errorf("list objects below %q: %w", prefix, err))
 			return false
@@ -209,7 +213,8 @@ func (o *Objects) scan(ctx context.Context, group, prefix, from string, yield fu
 		for _, kv := range resp.Kvs {
 			key := string(kv.Key)
 			resource, _, _ := strings.Cut(strings.TrimPrefix(key, groupPrefix(group)), "/")
-			obj, err := o.decode(ctx, kschema.GroupResource{Group: group, Resource: resource}, key, kv.Value, kv.ModRevision)
+			obj, err := o.decode(ctx, kschema.GroupResource{Group: group, Resource: resource}, key, kv.Value,
+				kv.ModRevision)
 			if !yield(key, obj, err) || err != nil {
 				return false
 			}
@@ -221,7 +226,8 @@ func (o *Objects) scan(ctx context.Context, group, prefix, from string, yield fu
 	}
 }
 
-func (o *Objects) decode(ctx context.Context, gr kschema.GroupResource, key string, data []byte, revision int64) (*unstructured.Unstructured, error) {
+func (o *Objects) decode(ctx context.Context, gr kschema.GroupResource, key string, data []byte,
+	revision int64) (*unstructured.Unstructured, error) {
 	data, _, err := o.encryption.transformer(gr).TransformFromStorage(ctx, data, value.DefaultContext(key))
 	if err != nil {
 		return nil, fmt.Errorf("decrypt object %q: %w", key, err)

@@ -24,9 +24,11 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// openSeveral opens a database with several writers: PostgreSQL, or MySQL and MariaDB. With create, it creates a missing one. Kine makes its tables. Kine's own
-// backend would lose events, so the backend here has another log: see tail.
-func openSeveral(ctx context.Context, wg *sync.WaitGroup, dc *drivers.Config, create bool, log *slog.Logger) (_ server.Backend, _ *table, err error) {
+// openSeveral opens a database with several writers: PostgreSQL, or MySQL and MariaDB. With create, it creates a
+// missing one. Kine makes its tables. Kine's own backend would lose events, so the backend here has another log: see
+// tail.
+func openSeveral(ctx context.Context, wg *sync.WaitGroup, dc *drivers.Config, create bool,
+	log *slog.Logger) (_ server.Backend, _ *table, err error) {
 	t, err := openTable(dc.Scheme, dc.DataSourceName)
 	if err != nil {
 		return nil, nil, err
@@ -48,7 +50,8 @@ func openSeveral(ctx context.Context, wg *sync.WaitGroup, dc *drivers.Config, cr
 	if t.numbered {
 		name, placeholder = "pgx", "$"
 	}
-	d, err := generic.OpenDB(ctx, wg, name, t.connector, dc.ConnectionPoolConfig, placeholder, t.numbered, dc.MetricsRegisterer)
+	d, err := generic.OpenDB(ctx, wg, name, t.connector, dc.ConnectionPoolConfig, placeholder, t.numbered,
+		dc.MetricsRegisterer)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -64,7 +67,8 @@ func openSeveral(ctx context.Context, wg *sync.WaitGroup, dc *drivers.Config, cr
 	}
 	rows := lasting{d}
 	t.tail = newTail(rows, running, log)
-	own := sqllog.New(rows, dc.CompactInterval, dc.CompactIntervalJitter, dc.CompactTimeout, dc.CompactMinRetain, dc.CompactBatchSize, dc.PollBatchSize)
+	own := sqllog.New(rows, dc.CompactInterval, dc.CompactIntervalJitter, dc.CompactTimeout, dc.CompactMinRetain,
+		dc.CompactBatchSize, dc.PollBatchSize)
 	return logstructured.New(sharedLog{own, t.tail, wg}), t, nil
 }
 
@@ -106,7 +110,8 @@ func (t lastingTx) MustRollback() { _ = t.Rollback() }
 // adaptPostgreSQL sets what kine sets for PostgreSQL.
 func adaptPostgreSQL(d *generic.Generic) {
 	d.GetSizeSQL = query.New(`SELECT pg_total_relation_size('kine')`, "$", true, "GetSize")
-	d.CompactSQL = query.New("DELETE FROM kine AS kv USING ("+replaced+") AS ks WHERE kv.id = ks.id", "$", true, "Compact")
+	d.CompactSQL = query.New("DELETE FROM kine AS kv USING ("+replaced+") AS ks WHERE kv.id = ks.id", "$", true,
+		"Compact")
 	d.TranslateErr = func(err error) error {
 		if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == pgerrcode.UniqueViolation {
 			return server.ErrKeyExists
@@ -127,7 +132,8 @@ func adaptMySQL(d *generic.Generic) {
 	d.LastInsertID = true
 	d.GetSizeSQL = query.New(`SELECT SUM(data_length + index_length) FROM information_schema.TABLES
 		WHERE table_schema = DATABASE() AND table_name = 'kine'`, "?", false, "GetSize")
-	d.CompactSQL = query.New("DELETE kv FROM kine AS kv INNER JOIN ("+replaced+") AS ks ON kv.id = ks.id", "?", false, "Compact")
+	d.CompactSQL = query.New("DELETE kv FROM kine AS kv INNER JOIN ("+replaced+") AS ks ON kv.id = ks.id", "?", false,
+		"Compact")
 	d.TranslateErr = func(err error) error {
 		if refused, ok := errors.AsType[*mysqldriver.MySQLError](err); ok && refused.Number == mysqlDuplicate {
 			return server.ErrKeyExists
@@ -167,8 +173,8 @@ const replaced = `
 	UNION
 	SELECT kd.id AS id FROM kine AS kd WHERE kd.deleted != 0 AND kd.id <= ?`
 
-// catchUp moves PostgreSQL's sequence to the last row if it is behind. A logical replica has the rows, but not the state
-// of the sequence. New rows would be numbered before the existing ones, and no watch would see them.
+// catchUp moves PostgreSQL's sequence to the last row if it is behind. A logical replica has the rows, but not the
+// state of the sequence. New rows would be numbered before the existing ones, and no watch would see them.
 const catchUp = `SELECT setval(own.sequence, own.last) FROM (
 		SELECT pg_get_serial_sequence('kine', 'id') AS sequence, (SELECT MAX(id) FROM kine) AS last
 	) AS own
@@ -202,8 +208,8 @@ func (w postgresWriters) running(ctx context.Context) (found map[string]string, 
 	return found, rows.Err()
 }
 
-// mysqlWriters are the transactions of MySQL and MariaDB. Only administrators may list them. So running locks the table:
-// it receives the lock when no transaction that writes to the table is open. Meanwhile, new transactions wait.
+// mysqlWriters are the transactions of MySQL and MariaDB. Only administrators may list them. So running locks the
+// table: it receives the lock when no transaction that writes to the table is open. Meanwhile, new transactions wait.
 type mysqlWriters struct{ db *sql.DB }
 
 const (

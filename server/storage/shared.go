@@ -31,7 +31,8 @@ type encoding struct {
 
 var _ runtime.CacheableObject = (*sharedObject)(nil)
 
-func (o *sharedObject) CacheEncode(id runtime.Identifier, encode func(runtime.Object, io.Writer) error, w io.Writer) error {
+func (o *sharedObject) CacheEncode(id runtime.Identifier, encode func(runtime.Object, io.Writer) error,
+	w io.Writer) error {
 	form := o.form(id)
 	form.once.Do(func() {
 		var buf bytes.Buffer

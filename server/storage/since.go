@@ -43,9 +43,10 @@ type changed struct {
 // all keys and continue from the returned revision.
 //
 // PostgreSQL and MySQL number a row when its transaction begins, so a row may become visible after rows with higher
-// numbers. Up to the settled revision, a missing row does not exist. The returned revision is the last one without a gap
-// behind that, and the rows behind a gap are read again.
-func (t *table) since(ctx context.Context, prefix string, revision int64, limit int) (out []changed, current int64, err error) {
+// numbers. Up to the settled revision, a missing row does not exist. The returned revision is the last one without a
+// gap behind that, and the rows behind a gap are read again.
+func (t *table) since(ctx context.Context, prefix string, revision int64,
+	limit int) (out []changed, current int64, err error) {
 	last, compacted, err := t.revisions(ctx)
 	if err != nil {
 		return nil, 0, err
@@ -118,9 +119,10 @@ type upToDate struct {
 	revision int64
 }
 
-// Since returns the changes of the objects of all providers, of ResourceSets, Modules and ConfigMaps after a revision. It
-// implements index.Objects. The changes of ConfigMaps have no object.
-func (o *Objects) Since(ctx context.Context, revision int64, limit int) (changes []index.Change, current int64, more bool, err error) {
+// Since returns the changes of the objects of all providers, of ResourceSets, Modules and ConfigMaps after a revision.
+// It implements index.Objects. The changes of ConfigMaps have no object.
+func (o *Objects) Since(ctx context.Context, revision int64,
+	limit int) (changes []index.Change, current int64, more bool, err error) {
 	var now upToDate
 	quiet := false
 	if o.latest != nil {
@@ -184,18 +186,19 @@ func (o *Objects) All(ctx context.Context, provider string) iter.Seq2[index.Chan
 		slices.Sort(prefixes)
 		for _, prefix := range prefixes {
 			group := groupOf[prefix]
-			more := o.scan(ctx, group, prefix, prefix, func(key string, obj *unstructured.Unstructured, err error) bool {
-				if err != nil {
-					return yield(index.Change{}, err)
-				}
-				c, _, ok := changeOf(key)
-				if !ok {
-					return true
-				}
-				c.Object = obj
-				c.Revision, err = strconv.ParseInt(obj.GetResourceVersion(), 10, 64)
-				return yield(c, err)
-			})
+			more := o.scan(ctx, group, prefix, prefix,
+				func(key string, obj *unstructured.Unstructured, err error) bool {
+					if err != nil {
+						return yield(index.Change{}, err)
+					}
+					c, _, ok := changeOf(key)
+					if !ok {
+						return true
+					}
+					c.Object = obj
+					c.Revision, err = strconv.ParseInt(obj.GetResourceVersion(), 10, 64)
+					return yield(c, err)
+				})
 			if !more {
 				return
 			}
@@ -204,7 +207,8 @@ func (o *Objects) All(ctx context.Context, provider string) iter.Seq2[index.Chan
 }
 
 // ConfigMap returns the content of a ConfigMap and the revision of its last write. It implements index.Objects.
-func (o *Objects) ConfigMap(ctx context.Context, namespace, name string) (data map[string][]byte, revision int64, err error) {
+func (o *Objects) ConfigMap(ctx context.Context, namespace,
+	name string) (data map[string][]byte, revision int64, err error) {
 	u, err := o.Get(ctx, configMaps, namespace, name)
 	if err != nil || u == nil {
 		return nil, 0, err

@@ -25,7 +25,8 @@ func registerSizes(metrics prometheus.Registerer, parts map[string]func(context.
 		return nil
 	}
 	err := metrics.Register(sizes{prometheus.NewDesc("hykube_database_size_bytes",
-		"Size of the database: of the objects with their log, and of the ledger with states and the changes of plans.", []string{"part"}, nil), parts})
+		"Size of the database: of the objects with their log, and of the ledger with states and the changes of plans.",
+		[]string{"part"}, nil), parts})
 	if _, known := errors.AsType[prometheus.AlreadyRegisteredError](err); err != nil && !known {
 		return fmt.Errorf("register metric of the database's size: %w", err)
 	}

@@ -26,8 +26,8 @@ import (
 )
 
 // This file stores the snapshot of the index in the data directory. The file "manifest" describes it and names the file
-// with its blocks. A manifest is replaced as a whole, and only after the new blocks are on the disk, so a crash leaves the
-// earlier snapshot. The ledger's key encrypts the manifest and each block.
+// with its blocks. A manifest is replaced as a whole, and only after the new blocks are on the disk, so a crash leaves
+// the earlier snapshot. The ledger's key encrypts the manifest and each block.
 
 const (
 	// snapshotDir is the directory in the data directory, and snapshotManifest the file in it.
@@ -35,7 +35,8 @@ const (
 	snapshotManifest = "manifest"
 	// snapshotMagic begins a manifest. Its number is the version of the two files' form.
 	snapshotMagic = "hykube index 1\n"
-	// maxSnapshotBlock is the maximum size of a block. The largest block has one ResourceSet, and a database stores no larger one.
+	// maxSnapshotBlock is the maximum size of a block. The largest block has one ResourceSet, and a database stores no
+	// larger one.
 	maxSnapshotBlock = 64 << 20
 )
 
@@ -59,9 +60,9 @@ type manifest struct {
 	// Format is the version of the form of the blocks.
 	Format   int            `json:"format"`
 	Position index.Position `json:"position"`
-	// Rows is a hash of the last rows of the database up to the revision of the position. It identifies the database, and its
-	// history: a database that was restored from a backup has other rows. A single row would not do: two histories after one
-	// backup may both end with the deletion of the same object, at the same revision.
+	// Rows is a hash of the last rows of the database up to the revision of the position. It identifies the database,
+	// and its history: a database that was restored from a backup has other rows. A single row would not do: two
+	// histories after one backup may both end with the deletion of the same object, at the same revision.
 	Rows []byte `json:"rows"`
 	// File is the name of the file with the blocks, Blocks their number, and Sum a hash of all of them. An
 	// EncryptionConfiguration with the provider identity does not detect damage.
@@ -73,7 +74,8 @@ type manifest struct {
 // Snapshots returns the store of the index's snapshot in a data directory. program identifies the build of Hykube.
 func (s *Store) Snapshots(dataDir, program string) *Snapshots {
 	return &Snapshots{
-		dir: filepath.Join(dataDir, snapshotDir), program: program, transformer: s.encryption.transformer(ledgerResource), table: s.table, records: s.records, disk: s.disk,
+		dir: filepath.Join(dataDir, snapshotDir), program: program,
+		transformer: s.encryption.transformer(ledgerResource), table: s.table, records: s.records, disk: s.disk,
 	}
 }
 
@@ -89,7 +91,8 @@ func sealContext(file string, block int) value.Context {
 }
 
 // Load implements index.Snapshots.
-func (s *Snapshots) Load(ctx context.Context, format int) (at index.Position, blocks iter.Seq2[[]byte, error], err error) {
+func (s *Snapshots) Load(ctx context.Context,
+	format int) (at index.Position, blocks iter.Seq2[[]byte, error], err error) {
 	m, err := s.open(ctx)
 	if errors.Is(err, fs.ErrNotExist) {
 		return at, nil, errors.New("there is no snapshot")
@@ -152,13 +155,14 @@ func (s *Snapshots) checkDatabase(ctx context.Context, m manifest) error {
 		return err
 	}
 	if at := max(m.Position.Records, m.Position.Statuses); last < at {
-		return fmt.Errorf("the ledger is at revision %d, before the snapshot's %d: it was restored or replaced", last, at)
+		return fmt.Errorf("the ledger is at revision %d, before the snapshot's %d: it was restored or replaced", last,
+			at)
 	}
 	return nil
 }
 
-// hashedRows is the number of rows that identify the history of a database. The compaction must not have removed one of them, so it
-// is small: kine keeps the last 1,000 revisions.
+// hashedRows is the number of rows that identify the history of a database. The compaction must not have removed one of
+// them, so it is small: kine keeps the last 1,000 revisions.
 const hashedRows = 8
 
 // hash returns a hash of the last rows up to a revision, or nil if there is no row with that revision.
@@ -167,7 +171,8 @@ func (t *table) hash(ctx context.Context, revision int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := t.db.QueryContext(ctx, t.query("SELECT id, name, value FROM kine WHERE id <= ? ORDER BY id DESC LIMIT ?"), revision, hashedRows)
+	rows, err := t.db.QueryContext(ctx,
+		t.query("SELECT id, name, value FROM kine WHERE id <= ? ORDER BY id DESC LIMIT ?"), revision, hashedRows)
 	if err != nil {
 		return nil, fmt.Errorf("read database: %w", err)
 	}
@@ -238,7 +243,8 @@ func (s *Snapshots) Save(ctx context.Context, format int, at index.Position, blo
 	if err != nil {
 		return err
 	}
-	m := manifest{Program: s.program, Format: format, Position: at, Rows: rows, File: strings.ToLower(rand.Text()) + ".blocks"}
+	m := manifest{Program: s.program, Format: format, Position: at, Rows: rows,
+		File: strings.ToLower(rand.Text()) + ".blocks"}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
 	}
@@ -270,7 +276,8 @@ func (s *Snapshots) writeBlocks(ctx context.Context, m *manifest, blocks iter.Se
 		if err != nil {
 			return fmt.Errorf("encrypt: %w", err)
 		}
-		if _, err := f.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(len(sealed))), sealed...)); err != nil {
+		if _, err := f.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(len(sealed))),
+			sealed...)); err != nil {
 			return err
 		}
 		_, _ = sum.Write(sealed)
@@ -290,7 +297,8 @@ func (s *Snapshots) replaceManifest(ctx context.Context, m manifest) error {
 	if err != nil {
 		return fmt.Errorf("encrypt: %w", err)
 	}
-	if err := atomicfile.Write(filepath.Join(s.dir, snapshotManifest), append([]byte(snapshotMagic), sealed...), 0o600); err != nil {
+	if err := atomicfile.Write(filepath.Join(s.dir, snapshotManifest), append([]byte(snapshotMagic), sealed...),
+		0o600); err != nil {
 		return err
 	}
 	s.current = sealed

@@ -44,12 +44,14 @@ type Config struct {
 	// EncryptionConfig is the path of a user's EncryptionConfiguration. If it is empty, only the server's own keys
 	// encrypt data.
 	EncryptionConfig string
-	// KeyFile is the path of a file with the root key, which encrypts the data keys. If it is empty, the server keeps the
-	// root key in DataDir.
+	// KeyFile is the path of a file with the root key, which encrypts the data keys. If it is empty, the server keeps
+	// the root key in DataDir.
 	KeyFile string
-	// ProvidersTimeout is the maximum time until the KMS plugins of EncryptionConfig answer at startup; 0 means 15 seconds.
+	// ProvidersTimeout is the maximum time until the KMS plugins of EncryptionConfig answer at startup; 0 means 15
+	// seconds.
 	ProvidersTimeout time.Duration
-	// RotationSettle is the time that a rotation waits for running writes before it drops an old key; 0 means 75 seconds.
+	// RotationSettle is the time that a rotation waits for running writes before it drops an old key; 0 means 75
+	// seconds.
 	RotationSettle time.Duration
 	// Metrics registers the database's metrics; nil disables them.
 	Metrics prometheus.Registerer
@@ -62,16 +64,18 @@ type Config struct {
 	FreeBytes func(dir string) (uint64, error)
 	// AcceptRestored accepts stores of different moments, and files that are a copy.
 	AcceptRestored bool
-	// CreateDatabase allows the creation of a database on a database server, and an empty database behind a data directory
-	// that knows another.
+	// CreateDatabase allows the creation of a database on a database server, and an empty database behind a data
+	// directory that knows another.
 	CreateDatabase bool
 	// MaxConnections is the maximum number of connections to a database server; 0 means DefaultMaxConnections.
 	MaxConnections int
-	// Server describes this server. It takes the lease of a database with several writers; without an owner, it takes none.
+	// Server describes this server. It takes the lease of a database with several writers; without an owner, it takes
+	// none.
 	Server records.Server
 	// Worker makes this process a worker of the database, which another process serves.
 	Worker bool
-	// Waiting is called with the reason why this process does not have its lease yet, at each attempt to take it; nil does nothing.
+	// Waiting is called with the reason why this process does not have its lease yet, at each attempt to take it; nil
+	// does nothing.
 	Waiting func(reason string)
 	// Logger receives the log; nil discards it.
 	Logger *slog.Logger
@@ -79,8 +83,8 @@ type Config struct {
 	migrating bool
 }
 
-// Compaction configures the compaction. During each Interval, the database removes the revisions that were older than one
-// Interval when it began, except the last Retain revisions. A zero field means its default.
+// Compaction configures the compaction. During each Interval, the database removes the revisions that were older than
+// one Interval when it began, except the last Retain revisions. A zero field means its default.
 type Compaction struct {
 	Interval time.Duration
 	Retain   int64
@@ -129,7 +133,8 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	cfg.RotationSettle = cmp.Or(cfg.RotationSettle, rotationSettle)
 	// The database outlives ctx, because requests need it while the server drains them.
 	dbctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &Store{objects: newSharedObjects(), stop: stop, drained: new(sync.WaitGroup), spool: spool{filepath.Join(cfg.DataDir, spoolDir), cfg.Logger}}
+	s := &Store{objects: newSharedObjects(), stop: stop, drained: new(sync.WaitGroup),
+		spool: spool{filepath.Join(cfg.DataDir, spoolDir), cfg.Logger}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -179,10 +184,12 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	}
 	s.canary = newCanary(dbctx, s.client.Client, cfg.CanaryInterval)
 	s.rotator = &rotator{
-		encryption: s.encryption, parts: []part{s.table, ledgerRows{s.records}}, snapshots: &s.snapshots, client: s.client.KV, log: cfg.Logger, ctx: dbctx, done: s.drained,
+		encryption: s.encryption, parts: []part{s.table, ledgerRows{s.records}}, snapshots: &s.snapshots,
+		client: s.client.KV, log: cfg.Logger, ctx: dbctx, done: s.drained,
 		settle: cfg.RotationSettle, retry: min(rotationRetry, cfg.RotationSettle),
 	}
-	err = registerSizes(cfg.Metrics, map[string]func(context.Context) (int64, error){"objects": backend.DbSize, "ledger": s.records.Size})
+	err = registerSizes(cfg.Metrics,
+		map[string]func(context.Context) (int64, error){"objects": backend.DbSize, "ledger": s.records.Size})
 	if err != nil || cfg.Worker {
 		return s, err
 	}
@@ -278,19 +285,21 @@ func (s *Store) Delivers() error {
 func (s *Store) openBackend(ctx context.Context, cfg Config) (server.Backend, error) {
 	scheme, rest, _ := strings.Cut(cfg.Endpoint, "://")
 	dc := &drivers.Config{
-		Endpoint:             cfg.Endpoint,
-		Scheme:               scheme,
-		DataSourceName:       rest,
-		ConnectionPoolConfig: generic.ConnectionPoolConfig{MaxIdle: maxIdle, MaxIdleTime: 2 * time.Minute, MaxOpen: cfg.poolSize()},
-		CompactInterval:      0, // see Store.compact
-		CompactTimeout:       5 * time.Second,
-		CompactMinRetain:     cmp.Or(cfg.Compaction.Retain, 1000),
-		CompactBatchSize:     compactionStep,
-		PollBatchSize:        500,
+		Endpoint:       cfg.Endpoint,
+		Scheme:         scheme,
+		DataSourceName: rest,
+		ConnectionPoolConfig: generic.ConnectionPoolConfig{MaxIdle: maxIdle, MaxIdleTime: 2 * time.Minute,
+			MaxOpen: cfg.poolSize()},
+		CompactInterval:  0, // see Store.compact
+		CompactTimeout:   5 * time.Second,
+		CompactMinRetain: cmp.Or(cfg.Compaction.Retain, 1000),
+		CompactBatchSize: compactionStep,
+		PollBatchSize:    500,
 	}
 	if cfg.Metrics != nil {
 		dc.MetricsRegisterer = tolerantRegisterer{cfg.Metrics}
-		dc.MetricsRegisterer.MustRegister(metrics.SQLTotal, metrics.SQLTime, metrics.CompactTotal, metrics.InsertErrorsTotal)
+		dc.MetricsRegisterer.MustRegister(metrics.SQLTotal, metrics.SQLTime, metrics.CompactTotal,
+			metrics.InsertErrorsTotal)
 	}
 	var backend server.Backend
 	var err error
@@ -318,7 +327,8 @@ func newClient(ctx context.Context, backend server.Backend, watches *watches) *k
 	c.KV = etcd3.NewETCDLatencyTracker(clientv3.NewKVFromKVClient(adapter.KvServerToKvClient(bridge), c))
 	c.Lease = clientv3.NewLeaseFromLeaseClient(adapter.LeaseServerToLeaseClient(bridge), c, time.Second)
 	c.Watcher = watches
-	c.Maintenance = clientv3.NewMaintenanceFromMaintenanceClient(adapter.MaintenanceServerToMaintenanceClient(bridge), c)
+	c.Maintenance = clientv3.NewMaintenanceFromMaintenanceClient(adapter.MaintenanceServerToMaintenanceClient(bridge),
+		c)
 	kc := &kubernetes.Client{Client: c}
 	kc.Kubernetes = kc
 	return kc
@@ -326,7 +336,8 @@ func newClient(ctx context.Context, backend server.Backend, watches *watches) *k
 
 // failed returns the error of a database that does not open. It omits the DSN, which may hold a password.
 func (cfg Config) failed(err error) error {
-	if said, ok := errors.AsType[sqlite3.Error](err); ok && (said.Code == sqlite3.ErrCorrupt || said.Code == sqlite3.ErrNotADB) {
+	if said, ok := errors.AsType[sqlite3.Error](err); ok && (said.Code == sqlite3.ErrCorrupt ||
+		said.Code == sqlite3.ErrNotADB) {
 		return fmt.Errorf("open %s: %w: a file is damaged; stop using this disk, and restore the data directory and the database from one backup", describe(cfg), err)
 	}
 	return fmt.Errorf("open %s: %w", describe(cfg), err)

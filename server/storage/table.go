@@ -76,10 +76,12 @@ func openTable(scheme, rest string) (*table, error) {
 		// PostgreSQL overestimates the cost of a page, and compiles its query for longer than it runs.
 		direct := func(ctx context.Context, c *pgx.Conn) error {
 			_, _ = c.Exec(ctx, "SET jit = off") // a database without that setting does not compile
-			_, _ = c.Exec(ctx, fmt.Sprintf("SET idle_in_transaction_session_timeout = %d", maxTransactionPause.Milliseconds()))
+			_, _ = c.Exec(ctx, fmt.Sprintf("SET idle_in_transaction_session_timeout = %d",
+				maxTransactionPause.Milliseconds()))
 			return nil
 		}
-		t.connector, t.numbered, t.postgres = stdlib.GetConnector(*config, stdlib.OptionAfterConnect(direct)), true, config
+		t.connector, t.numbered, t.postgres = stdlib.GetConnector(*config, stdlib.OptionAfterConnect(direct)), true,
+			config
 	}
 	t.db = sql.OpenDB(t.connector)
 	t.db.SetMaxIdleConns(maxIdle)
@@ -89,11 +91,12 @@ func openTable(scheme, rest string) (*table, error) {
 }
 
 const (
-	// maxIdle is the maximum number of idle connections to the database, and maxIdleTime the time for which one is kept.
+	// maxIdle is the maximum number of idle connections to the database, and maxIdleTime the time for which one is
+	// kept.
 	maxIdle     = 20
 	maxIdleTime = 10 * time.Second
-	// maxTransactionPause is the time after which PostgreSQL ends a transaction whose client is silent: it is stopped, or its
-	// machine is gone. Its locks would make a standby wait. MySQL ends each silent connection after mysqlIdle.
+	// maxTransactionPause is the time after which PostgreSQL ends a transaction whose client is silent: it is stopped,
+	// or its machine is gone. Its locks would make a standby wait. MySQL ends each silent connection after mysqlIdle.
 	maxTransactionPause = 8 * time.Second
 	mysqlIdle           = 15 * time.Second
 )
@@ -167,7 +170,8 @@ func (t *table) used(ctx context.Context) (bool, error) {
 
 // next returns the first name with the prefix that is not before from; "" if there is none.
 func (t *table) next(ctx context.Context, from, prefix string) (name string, err error) {
-	err = t.db.QueryRowContext(ctx, t.query("SELECT name FROM kine WHERE name >= ? AND name < ? ORDER BY name LIMIT 1"), from, clientv3.GetPrefixRangeEnd(prefix)).Scan(&name)
+	err = t.db.QueryRowContext(ctx, t.query("SELECT name FROM kine WHERE name >= ? AND name < ? ORDER BY name LIMIT 1"),
+		from, clientv3.GetPrefixRangeEnd(prefix)).Scan(&name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
@@ -180,7 +184,9 @@ func (t *table) next(ctx context.Context, from, prefix string) (name string, err
 // get returns the value and the revision of a key; revision 0 means that the key does not exist.
 func (t *table) get(ctx context.Context, name string) (data []byte, revision int64, err error) {
 	var deleted bool
-	err = t.db.QueryRowContext(ctx, t.query("SELECT id, deleted, value FROM kine WHERE name = ? ORDER BY id DESC LIMIT 1"), name).Scan(&revision, &deleted, &data)
+	err = t.db.QueryRowContext(ctx,
+		t.query("SELECT id, deleted, value FROM kine WHERE name = ? ORDER BY id DESC LIMIT 1"), name).Scan(&revision,
+		&deleted, &data)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && deleted {
 		return nil, 0, nil
 	}
@@ -227,7 +233,8 @@ func resourcePrefix(name string) string {
 
 // page returns up to limit rows after id, in the order of their revisions.
 func (t *table) page(ctx context.Context, id int64, limit int) (rows []row, err error) {
-	found, err := t.db.QueryContext(ctx, t.query("SELECT id, name, value, old_value FROM kine WHERE id > ? ORDER BY id LIMIT ?"), id, limit)
+	found, err := t.db.QueryContext(ctx,
+		t.query("SELECT id, name, value, old_value FROM kine WHERE id > ? ORDER BY id LIMIT ?"), id, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read database: %w", err)
 	}
@@ -275,7 +282,8 @@ func (t *table) update(ctx context.Context, rows []row) (err error) {
 		}
 	}
 	for _, r := range rows {
-		if _, err := tx.ExecContext(ctx, t.query("UPDATE kine SET value = ?, old_value = ? WHERE id = ?"), r.value, r.old, r.id); err != nil {
+		if _, err := tx.ExecContext(ctx, t.query("UPDATE kine SET value = ?, old_value = ? WHERE id = ?"), r.value,
+			r.old, r.id); err != nil {
 			return err
 		}
 	}

@@ -27,7 +27,8 @@ const (
 	longGap = 2 * time.Second
 )
 
-// tail follows kine's table on a database with several writers. It delivers each row once, in the order of the revisions.
+// tail follows kine's table on a database with several writers. It delivers each row once, in the order of the
+// revisions.
 //
 // PostgreSQL and MySQL number a row when a statement inserts it, and show the row when its transaction commits. So a
 // missing revision is a row that is still to come, or a row that never comes: its transaction failed, the database
@@ -100,7 +101,8 @@ func unbroken(after, proven int64, events server.Events) int {
 }
 
 func newTail(rows server.Dialect, w writers, log *slog.Logger) *tail {
-	return &tail{rows: rows, writers: w, log: log, wake: make(chan struct{}, 1), moved: make(chan struct{}), subs: map[chan server.Events]struct{}{}}
+	return &tail{rows: rows, writers: w, log: log, wake: make(chan struct{}, 1), moved: make(chan struct{}),
+		subs: map[chan server.Events]struct{}{}}
 }
 
 // begin waits until no running transaction can add a row up to the last revision, and starts there.
@@ -357,7 +359,8 @@ func (l sharedLog) Append(ctx context.Context, event *server.Event) (int64, erro
 }
 
 // List implements logstructured.Log.
-func (l sharedLog) List(ctx context.Context, key, end string, limit, revision int64, deleted, keysOnly bool) (int64, server.Events, error) {
+func (l sharedLog) List(ctx context.Context, key, end string, limit, revision int64, deleted,
+	keysOnly bool) (int64, server.Events, error) {
 	at, events, err := l.SQLLog.List(ctx, key, end, limit, revision, deleted, keysOnly)
 	l.tail.saw(at)
 	return at, events, err
@@ -400,7 +403,8 @@ func (l sharedLog) After(ctx context.Context, key, end string, revision, limit i
 func (l sharedLog) WaitForSyncTo(revision int64) { _ = l.tail.reach(context.Background(), revision) }
 
 // readAfter returns the rows after a revision, and the last compacted revision. Without rows, it returns 0.
-func readAfter(ctx context.Context, d server.Dialect, key, end string, revision, limit int64) (compacted int64, events server.Events, err error) {
+func readAfter(ctx context.Context, d server.Dialect, key, end string, revision,
+	limit int64) (compacted int64, events server.Events, err error) {
 	rows, err := d.After(ctx, key, end, revision, limit)
 	if err != nil {
 		return 0, nil, err

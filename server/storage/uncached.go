@@ -84,7 +84,8 @@ func (u *uncached) object(ctx context.Context, key, data []byte, revision int64,
 }
 
 // decoder returns a function that decodes the objects of one resource.
-func decoder(codec runtime.Codec, transformer value.Transformer, versioner storage.Versioner) func(ctx context.Context, key string, data []byte, revision int64) (runtime.Object, error) {
+func decoder(codec runtime.Codec, transformer value.Transformer, versioner storage.Versioner) func(ctx context.Context,
+	key string, data []byte, revision int64) (runtime.Object, error) {
 	return func(ctx context.Context, key string, data []byte, revision int64) (runtime.Object, error) {
 		clear, _, err := transformer.TransformFromStorage(ctx, data, value.DefaultContext(key))
 		if err != nil {
@@ -107,8 +108,8 @@ type objectWatch struct {
 	key       string
 	recursive bool
 	predicate storage.SelectionPredicate
-	// includes reports whether the watch includes a key; nil includes all. initial reads the existing objects; nil reads
-	// those below key.
+	// includes reports whether the watch includes a key; nil includes all. initial reads the existing objects; nil
+	// reads those below key.
 	includes func(key string) (bool, error)
 	initial  func(revision *int64) iter.Seq2[*server.KeyValue, error]
 	// endOfInitial is true if the client requests a bookmark after the initial objects.
@@ -189,7 +190,8 @@ func (w *objectWatch) list() (revision int64, err error) {
 	if w.initial != nil {
 		for kv, err := range w.initial(&revision) {
 			if err == nil {
-				err = w.passExisting(&mvccpb.KeyValue{Key: []byte(kv.Key), Value: kv.Value, ModRevision: kv.ModRevision})
+				err = w.passExisting(&mvccpb.KeyValue{Key: []byte(kv.Key), Value: kv.Value,
+					ModRevision: kv.ModRevision})
 			}
 			if err != nil {
 				return 0, err

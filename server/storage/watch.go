@@ -96,7 +96,8 @@ func newWatches(ctx context.Context, backend server.Backend, log *slog.Logger) (
 	if err != nil {
 		return nil, err
 	}
-	w := &watches{backend: backend, log: log, revision: revision, open: map[*watcher]struct{}{}, reading: make(chan struct{}, maxReading)}
+	w := &watches{backend: backend, log: log, revision: revision, open: map[*watcher]struct{}{},
+		reading: make(chan struct{}, maxReading)}
 	w.ctx, w.stop = context.WithCancel(ctx)
 	w.done.Go(func() {
 		for w.ctx.Err() == nil {
@@ -128,7 +129,8 @@ func currentRevision(ctx context.Context, backend server.Backend) (int64, error)
 // channel's last response has the Err ErrCompacted.
 func (w *watches) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
 	op := clientv3.OpGet(key, opts...)
-	one := &watcher{key: string(op.KeyBytes()), end: string(op.RangeBytes()), start: op.Rev(), wake: make(chan struct{}, 1)}
+	one := &watcher{key: string(op.KeyBytes()), end: string(op.RangeBytes()), start: op.Rev(),
+		wake: make(chan struct{}, 1)}
 	one.progress, _ = ctx.Value(progressKey{}).(bool)
 	ctx, one.cancel = context.WithCancel(ctx)
 	out := make(chan clientv3.WatchResponse, 1)
@@ -208,7 +210,8 @@ func (w *watches) skip(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.log.Warn("the server ends its watches: the database did not answer, and has compacted events meanwhile", "revision", revision)
+	w.log.Warn("the server ends its watches: the database did not answer, and has compacted events meanwhile",
+		"revision", revision)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.revision = max(w.revision, revision)
@@ -272,7 +275,8 @@ func (w *watches) serve(ctx context.Context, one *watcher, registered int64, out
 		return
 	}
 	if !w.prepend(one, past) {
-		w.log.Warn("the server ends a watch: too many events since its revision, so its client must list again", "key", one.key)
+		w.log.Warn("the server ends a watch: too many events since its revision, so its client must list again", "key",
+			one.key)
 		send(clientv3.WatchResponse{Canceled: true, CompactRevision: registered})
 		return
 	}
@@ -284,7 +288,8 @@ func (w *watches) serve(ctx context.Context, one *watcher, registered int64, out
 			return
 		case more:
 			continue
-		case passed > sent && passed >= one.start && !send(clientv3.WatchResponse{Header: etcdserverpb.ResponseHeader{Revision: passed}}):
+		case passed > sent && passed >= one.start &&
+			!send(clientv3.WatchResponse{Header: etcdserverpb.ResponseHeader{Revision: passed}}):
 			return
 		}
 		select {

@@ -12,8 +12,8 @@ import (
 	"github.com/hykube/hykube/server/rights"
 )
 
-// Authorizer lets requests for the service pass whose user has a role that names task queues. The path and the headers of a
-// request do not have its queue, so the service itself checks the right with it.
+// Authorizer lets requests for the service pass whose user has a role that names task queues. The path and the headers
+// of a request do not have its queue, so the service itself checks the right with it.
 type Authorizer struct {
 	authorizer.Authorizer
 	Rules authorizer.RuleResolver

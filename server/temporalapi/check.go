@@ -21,7 +21,9 @@ import (
 func check(request proto.Message, namespace string) error {
 	named, ok := request.(interface{ GetNamespace() string })
 	if !ok || named.GetNamespace() != namespace {
-		return status.Errorf(codes.PermissionDenied, "the request must name the Temporal namespace %q of its header %q in its field \"namespace\"", namespace, header)
+		return status.Errorf(codes.PermissionDenied,
+			"the request must name the Temporal namespace %q of its header %q in its field \"namespace\"", namespace,
+			header)
 	}
 	if d, ok := request.(*workflowservice.DescribeNamespaceRequest); ok && d.GetId() != "" {
 		return status.Error(codes.PermissionDenied, "describe the namespace by its name, not by its ID")
@@ -43,12 +45,14 @@ func checkMessage(m protoreflect.Message, namespace string, packed int) error {
 		}
 		inner, err := v.UnmarshalNew()
 		if err != nil {
-			return status.Errorf(codes.InvalidArgument, "the request has a message of the unknown type %q", v.GetTypeUrl())
+			return status.Errorf(codes.InvalidArgument, "the request has a message of the unknown type %q",
+				v.GetTypeUrl())
 		}
 		return checkMessage(inner.ProtoReflect(), namespace, packed+1)
 	case *deploymentpb.WorkerDeploymentOptions:
 		if v.GetWorkerVersioningMode() == enumspb.WORKER_VERSIONING_MODE_VERSIONED {
-			return status.Error(codes.PermissionDenied, "this server supports no worker versioning: remove the deployment options of the worker")
+			return status.Error(codes.PermissionDenied,
+				"this server supports no worker versioning: remove the deployment options of the worker")
 		}
 	}
 	if why := forbidden(m.Descriptor().FullName()); why != "" {
@@ -70,13 +74,15 @@ func forbidden(name protoreflect.FullName) string {
 	switch {
 	case name == "temporal.api.common.v1.Callback":
 		return "this server supports no completion callbacks: they call addresses from the server's machine"
-	case strings.HasPrefix(string(name), "temporal.api.nexus."), strings.Contains(string(name.Name()), "NexusOperation"):
+	case strings.HasPrefix(string(name), "temporal.api.nexus."),
+		strings.Contains(string(name.Name()), "NexusOperation"):
 		return "this server supports no Nexus operations"
 	}
 	return ""
 }
 
-func checkField(field protoreflect.FieldDescriptor, value protoreflect.Value, namespace string, packed int) (err error) {
+func checkField(field protoreflect.FieldDescriptor, value protoreflect.Value, namespace string,
+	packed int) (err error) {
 	switch {
 	case field.IsMap():
 		if field.MapValue().Message() == nil {
@@ -106,12 +112,15 @@ func checkValue(field protoreflect.FieldDescriptor, value protoreflect.Value, na
 		return nil
 	}
 	if got := value.String(); got != "" && got != namespace {
-		return status.Error(codes.PermissionDenied, fmt.Sprintf("the field %q names the Temporal namespace %q; a request for %q can name no other", field.Name(), got, namespace))
+		return status.Error(codes.PermissionDenied,
+			fmt.Sprintf("the field %q names the Temporal namespace %q; a request for %q can name no other",
+				field.Name(), got, namespace))
 	}
 	return nil
 }
 
 // namesNamespace reports whether a field has the name or the ID of a Temporal namespace.
 func namesNamespace(name protoreflect.Name) bool {
-	return name == "namespace" || name == "namespace_id" || strings.HasSuffix(string(name), "_namespace") || strings.HasSuffix(string(name), "_namespace_id")
+	return name == "namespace" || name == "namespace_id" || strings.HasSuffix(string(name), "_namespace") ||
+		strings.HasSuffix(string(name), "_namespace_id")
 }

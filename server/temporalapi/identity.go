@@ -13,8 +13,8 @@ import (
 	"github.com/hykube/hykube/server/starter"
 )
 
-// This file replaces what clients say about themselves: the identities in requests, which Temporal stores with the events
-// of a run, and the stamps in headers. So the history of a run says who took part in it.
+// This file replaces what clients say about themselves: the identities in requests, which Temporal stores with the
+// events of a run, and the stamps in headers. So the history of a run says who took part in it.
 
 // maxIdentity is the maximum length of an identity in Temporal.
 const maxIdentity = 1000
@@ -22,8 +22,8 @@ const maxIdentity = 1000
 // client is the identity of a client in the history of a run.
 type client struct {
 	v1alpha1.Identity
-	// Trusted is true if a role names the task queue for this user. So an administrator chose the user for that queue, and
-	// the user takes no part in the runs.
+	// Trusted is true if a role names the task queue for this user. So an administrator chose the user for that queue,
+	// and the user takes no part in the runs.
 	Trusted bool `json:"trusted,omitempty"`
 	// Client is the identity that the client gave itself.
 	Client string `json:"client,omitempty"`
@@ -70,7 +70,8 @@ func replaceIdentities(m protoreflect.Message, who client) {
 	case *commonpb.Memo:
 		delete(v.GetFields(), starter.Memo)
 	}
-	if field := m.Descriptor().Fields().ByName("identity"); field != nil && field.Kind() == protoreflect.StringKind && !field.IsList() {
+	if field := m.Descriptor().Fields().ByName("identity"); field != nil && field.Kind() == protoreflect.StringKind &&
+		!field.IsList() {
 		who.Client = m.Get(field).String()
 		m.Set(field, protoreflect.ValueOfString(who.encode()))
 	}

@@ -38,8 +38,8 @@ type method struct {
 const publicMethod = "GetSystemInfo"
 
 // methods lists the methods that users may call: those that workers and clients of workflows need. All others are
-// refused: the administration of namespaces, clusters, search attributes, Nexus endpoints and worker versions, and batch
-// operations.
+// refused: the administration of namespaces, clusters, search attributes, Nexus endpoints and worker versions, and
+// batch operations.
 var methods = map[string]method{
 	// Workers.
 	"PollWorkflowTaskQueue":        {verb: VerbWork, waits: true},

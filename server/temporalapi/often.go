@@ -59,10 +59,12 @@ func tooOften(message protoreflect.ProtoMessage) string {
 
 // oftenSpec returns the reason why a schedule runs too often; "" if there is none.
 func oftenSpec(s *schedulepb.ScheduleSpec) string {
-	if n := len(s.GetCalendar()) + len(s.GetStructuredCalendar()) + len(s.GetInterval()) + len(s.GetCronString()); n > maxTimes {
+	if n := len(s.GetCalendar()) + len(s.GetStructuredCalendar()) + len(s.GetInterval()) +
+		len(s.GetCronString()); n > maxTimes {
 		return fmt.Sprintf("the schedule has %d calendars, intervals and cron strings, and may have %d", n, maxTimes)
 	}
-	why := fmt.Sprintf("a schedule may run once in %s at most for each of its calendars, intervals and cron strings", minInterval)
+	why := fmt.Sprintf("a schedule may run once in %s at most for each of its calendars, intervals and cron strings",
+		minInterval)
 	for _, i := range s.GetInterval() {
 		if i.GetInterval().AsDuration() < minInterval {
 			return why

@@ -23,9 +23,11 @@ func (s *Service) ServeOwned(w http.ResponseWriter, r *http.Request) {
 	info, _ := request.RequestInfoFrom(r.Context())
 	switch {
 	case s.config.External:
-		http.Error(w, "this server uses an external Temporal cluster, which knows its own workflows", http.StatusNotImplemented)
+		http.Error(w, "this server uses an external Temporal cluster, which knows its own workflows",
+			http.StatusNotImplemented)
 		return
-	case info == nil || info.Resource != Resource || info.Verb != "list" || info.Namespace == "" || r.Method != http.MethodGet:
+	case info == nil || info.Resource != Resource || info.Verb != "list" || info.Namespace == "" ||
+		r.Method != http.MethodGet:
 		http.Error(w, "the path is "+ownership.Path+"NAMESPACE", http.StatusNotFound)
 		return
 	}
@@ -47,7 +49,8 @@ func (s *Service) owned(ctx context.Context, namespace string) (list ownership.L
 	name := v1alpha1.TemporalNamespace(namespace)
 	ctx = forwarded(ctx, name)
 	list = ownership.List{Workflows: []ownership.Workflow{}, Schedules: []ownership.Schedule{}}
-	runs := &workflowservice.ListWorkflowExecutionsRequest{Namespace: name, PageSize: maxPage, Query: `ExecutionStatus = "Running"`}
+	runs := &workflowservice.ListWorkflowExecutionsRequest{Namespace: name, PageSize: maxPage,
+		Query: `ExecutionStatus = "Running"`}
 	for {
 		page, err := s.temporal.ListWorkflowExecutions(ctx, runs, grpc.MaxCallRecvMsgSize(maxOwnAnswer))
 		if err != nil {
@@ -55,8 +58,10 @@ func (s *Service) owned(ctx context.Context, namespace string) (list ownership.L
 		}
 		for _, e := range page.GetExecutions() {
 			list.Workflows = append(list.Workflows, ownership.Workflow{
-				ID: e.GetExecution().GetWorkflowId(), RunID: e.GetExecution().GetRunId(), Type: e.GetType().GetName(), TaskQueue: e.GetTaskQueue(),
-				StartedBy: starterIn(e.GetMemo()), StartedAt: e.GetStartTime().AsTime(), Schedule: scheduleOf(e.GetSearchAttributes()),
+				ID: e.GetExecution().GetWorkflowId(), RunID: e.GetExecution().GetRunId(), Type: e.GetType().GetName(),
+				TaskQueue: e.GetTaskQueue(),
+				StartedBy: starterIn(e.GetMemo()), StartedAt: e.GetStartTime().AsTime(),
+				Schedule: scheduleOf(e.GetSearchAttributes()),
 			})
 		}
 		if runs.NextPageToken = page.GetNextPageToken(); len(runs.NextPageToken) == 0 {
@@ -75,7 +80,8 @@ func (s *Service) owned(ctx context.Context, namespace string) (list ownership.L
 				return list, err
 			}
 			next := ownership.Schedule{
-				ID: e.GetScheduleId(), Type: e.GetInfo().GetWorkflowType().GetName(), TaskQueue: queue, Owner: owner.Username,
+				ID: e.GetScheduleId(), Type: e.GetInfo().GetWorkflowType().GetName(), TaskQueue: queue,
+				Owner:  owner.Username,
 				Paused: e.GetInfo().GetPaused(), Note: e.GetInfo().GetNotes(),
 			}
 			if times := e.GetInfo().GetFutureActionTimes(); len(times) > 0 && !next.Paused {

@@ -14,8 +14,8 @@ import (
 	"github.com/hykube/hykube/server/starter"
 )
 
-// This file checks the rights of the users who started runs and made schedules, again and again. It ends runs, and pauses
-// schedules, of users who lost them.
+// This file checks the rights of the users who started runs and made schedules, again and again. It ends runs, and
+// pauses schedules, of users who lost them.
 
 // serverIdentity is the identity of the server's own requests in the histories of workflows.
 const serverIdentity = "hykube"
@@ -58,8 +58,10 @@ func (s *Service) mustBeStarter(ctx context.Context, namespace, queue string, r 
 // end terminates a run whose starter lost the right to it, and pauses its schedule.
 func (s *Service) end(ctx context.Context, r run, user, why string) {
 	name := v1alpha1.TemporalNamespace(r.namespace)
-	text := fmt.Sprintf("The server terminated workflow %q, run %s, which %q started: %s", r.workflowID, r.runID, user, why)
-	described, err := s.temporal.DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{Namespace: name, Execution: r.execution()})
+	text := fmt.Sprintf("The server terminated workflow %q, run %s, which %q started: %s", r.workflowID, r.runID, user,
+		why)
+	described, err := s.temporal.DescribeWorkflowExecution(ctx,
+		&workflowservice.DescribeWorkflowExecutionRequest{Namespace: name, Execution: r.execution()})
 	if err == nil {
 		_, err = s.temporal.TerminateWorkflowExecution(ctx, &workflowservice.TerminateWorkflowExecutionRequest{
 			Namespace: name, WorkflowExecution: r.execution(), Reason: why, Identity: serverIdentity,
@@ -70,7 +72,8 @@ func (s *Service) end(ctx context.Context, r run, user, why string) {
 	}
 	if schedule := scheduleOf(described.GetWorkflowExecutionInfo().GetSearchAttributes()); schedule != "" {
 		if _, err := s.temporal.PatchSchedule(ctx, &workflowservice.PatchScheduleRequest{
-			Namespace: name, ScheduleId: schedule, Identity: serverIdentity, Patch: &schedulepb.SchedulePatch{Pause: why},
+			Namespace: name, ScheduleId: schedule, Identity: serverIdentity,
+			Patch: &schedulepb.SchedulePatch{Pause: why},
 		}); err == nil {
 			text += fmt.Sprintf(". It paused the schedule %q; delete it, or update it to make it yours.", schedule)
 		}
@@ -79,10 +82,12 @@ func (s *Service) end(ctx context.Context, r run, user, why string) {
 }
 
 // schedule returns the owner and the task queue of a schedule. An owner without a name is unknown.
-func (s *Service) schedule(ctx context.Context, temporalNamespace, id string) (owner v1alpha1.Identity, queue string, err error) {
+func (s *Service) schedule(ctx context.Context, temporalNamespace,
+	id string) (owner v1alpha1.Identity, queue string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	d, err := s.temporal.DescribeSchedule(ctx, &workflowservice.DescribeScheduleRequest{Namespace: temporalNamespace, ScheduleId: id})
+	d, err := s.temporal.DescribeSchedule(ctx,
+		&workflowservice.DescribeScheduleRequest{Namespace: temporalNamespace, ScheduleId: id})
 	if err != nil {
 		return owner, "", err
 	}
@@ -108,7 +113,8 @@ func (s *Service) takeSchedule(ctx context.Context, by caller, m *workflowservic
 	if err := s.mustOn(ctx, by.Identity, "create", by.namespace, action.GetTaskQueue().GetName()); err != nil {
 		return err
 	}
-	return s.stampHeader(ctx, by.namespace, by.Identity, &action.Header, &action.Memo, starter.OfSchedule, m.GetScheduleId())
+	return s.stampHeader(ctx, by.namespace, by.Identity, &action.Header, &action.Memo, starter.OfSchedule,
+		m.GetScheduleId())
 }
 
 // checkTrigger returns an error if a user runs another user's schedule now.
@@ -120,7 +126,8 @@ func (s *Service) checkTrigger(ctx context.Context, by caller, m *workflowservic
 	if err != nil {
 		return err
 	}
-	return s.mayRerun(ctx, by, owner, queue, fmt.Sprintf("the schedule %q acts for %q: update it to make it yours", m.GetScheduleId(), owner.Username))
+	return s.mayRerun(ctx, by, owner, queue,
+		fmt.Sprintf("the schedule %q acts for %q: update it to make it yours", m.GetScheduleId(), owner.Username))
 }
 
 // checkRerun returns an error if a user resets another user's run.
@@ -134,11 +141,12 @@ func (s *Service) checkRerun(ctx context.Context, by caller, m *workflowservice.
 	if err != nil {
 		return err
 	}
-	return s.mayRerun(ctx, by, who, queue, fmt.Sprintf("the workflow %q acts for %q: start one of your own", r.workflowID, who.Username))
+	return s.mayRerun(ctx, by, who, queue,
+		fmt.Sprintf("the workflow %q acts for %q: start one of your own", r.workflowID, who.Username))
 }
 
-// mayRerun returns an error if a user may not run again what acts for its owner: the user is another one, or may not start
-// workflows any more.
+// mayRerun returns an error if a user may not run again what acts for its owner: the user is another one, or may not
+// start workflows any more.
 func (s *Service) mayRerun(ctx context.Context, by caller, owner v1alpha1.Identity, queue, why string) error {
 	if err := s.mustOn(ctx, by.Identity, "create", by.namespace, queue); err != nil {
 		return err
@@ -150,7 +158,8 @@ func (s *Service) mayRerun(ctx context.Context, by caller, owner v1alpha1.Identi
 	if err != nil || ok {
 		return err
 	}
-	return status.Errorf(codes.PermissionDenied, "%s, or ask for the verb %q on workflows.%s", why, VerbRerun, v1alpha1.GroupName)
+	return status.Errorf(codes.PermissionDenied, "%s, or ask for the verb %q on workflows.%s", why, VerbRerun,
+		v1alpha1.GroupName)
 }
 
 // deliver prepares an answer for a worker: it seals the tokens of tasks, and gives activities the text with which the
@@ -188,7 +197,8 @@ func (s *Service) deliver(ctx context.Context, by caller, answer any) (bool, err
 	return true, nil
 }
 
-func (s *Service) deliverEager(ctx context.Context, by caller, a *workflowservice.StartWorkflowExecutionResponse) error {
+func (s *Service) deliverEager(ctx context.Context, by caller,
+	a *workflowservice.StartWorkflowExecutionResponse) error {
 	if a.GetEagerWorkflowTask() == nil {
 		return nil
 	}
@@ -196,7 +206,8 @@ func (s *Service) deliverEager(ctx context.Context, by caller, a *workflowservic
 	return err
 }
 
-func (s *Service) deliverWorkflow(ctx context.Context, by caller, a *workflowservice.PollWorkflowTaskQueueResponse) (ok bool, err error) {
+func (s *Service) deliverWorkflow(ctx context.Context, by caller,
+	a *workflowservice.PollWorkflowTaskQueueResponse) (ok bool, err error) {
 	if len(a.GetTaskToken()) == 0 {
 		return true, nil
 	}
@@ -211,12 +222,13 @@ func (s *Service) deliverWorkflow(ctx context.Context, by caller, a *workflowser
 	if err != nil {
 		return false, err
 	}
-	a.TaskToken, err = s.config.Stamps.Seal(ctx, starter.Task{Queue: by.queue, Users: updaters, Token: a.GetTaskToken()})
+	a.TaskToken, err = s.config.Stamps.Seal(ctx,
+		starter.Task{Queue: by.queue, Users: updaters, Token: a.GetTaskToken()})
 	return true, err
 }
 
-// updatersOf returns the users whose updates a workflow task has. The workflow may already act on an update in its answer, which
-// comes before the event with the update.
+// updatersOf returns the users whose updates a workflow task has. The workflow may already act on an update in its
+// answer, which comes before the event with the update.
 func updatersOf(a *workflowservice.PollWorkflowTaskQueueResponse) (users []v1alpha1.WorkflowUser, err error) {
 	for _, message := range a.GetMessages() {
 		body, err := message.GetBody().UnmarshalNew()
@@ -230,7 +242,8 @@ func updatersOf(a *workflowservice.PollWorkflowTaskQueueResponse) (users []v1alp
 	return users, nil
 }
 
-func (s *Service) deliverActivity(ctx context.Context, by caller, a *workflowservice.PollActivityTaskQueueResponse) (ok bool, err error) {
+func (s *Service) deliverActivity(ctx context.Context, by caller,
+	a *workflowservice.PollActivityTaskQueueResponse) (ok bool, err error) {
 	if len(a.GetTaskToken()) == 0 {
 		return true, nil
 	}
@@ -242,7 +255,8 @@ func (s *Service) deliverActivity(ctx context.Context, by caller, a *workflowser
 	if err := s.mustBeStarter(ctx, by.namespace, by.queue, r, who); err != nil {
 		return false, refusedTask(err)
 	}
-	text, err := s.config.Stamps.Sign(ctx, starter.Stamp{Kind: starter.OfTask, Namespace: by.namespace, ID: by.Username, For: who})
+	text, err := s.config.Stamps.Sign(ctx,
+		starter.Stamp{Kind: starter.OfTask, Namespace: by.namespace, ID: by.Username, For: who})
 	if err != nil {
 		return false, err
 	}

@@ -17,7 +17,8 @@ import (
 	"github.com/hykube/hykube/server/starter"
 )
 
-// This file finds for whom a run acts: the user who started it, and the users whose answers, signals and updates it has.
+// This file finds for whom a run acts: the user who started it, and the users whose answers, signals and updates it
+// has.
 
 const (
 	// eventPage is the number of events of a page. An event may have a payload of 512 KiB.
@@ -64,7 +65,8 @@ func (s *Service) actsFor(ctx context.Context, r run, depth int) (v1alpha1.Ident
 			joined = append(joined, users...)
 		}
 		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
-			return v1alpha1.Identity{}, status.Errorf(codes.PermissionDenied, "the server does not know who started workflow %q, run %s; start it again", r.workflowID, r.runID)
+			return v1alpha1.Identity{}, status.Errorf(codes.PermissionDenied,
+				"the server does not know who started workflow %q, run %s; start it again", r.workflowID, r.runID)
 		}
 	}
 }
@@ -91,7 +93,8 @@ func (s *Service) stampOf(ctx context.Context, r run, e *historypb.HistoryEvent)
 }
 
 // verify returns the users of the stamp in a header.
-func (s *Service) verify(ctx context.Context, header *commonpb.Header, kind starter.Kind, namespace, id string) (who v1alpha1.Identity, ok bool) {
+func (s *Service) verify(ctx context.Context, header *commonpb.Header, kind starter.Kind, namespace,
+	id string) (who v1alpha1.Identity, ok bool) {
 	payload := header.GetFields()[starter.Header]
 	if payload == nil {
 		return who, false
@@ -110,7 +113,8 @@ func scheduleOf(attributes *commonpb.SearchAttributes) (id string) {
 }
 
 // usersOf returns the users who decided the content of an event.
-func (s *Service) usersOf(ctx context.Context, r run, e *historypb.HistoryEvent, depth int) ([]v1alpha1.WorkflowUser, error) {
+func (s *Service) usersOf(ctx context.Context, r run, e *historypb.HistoryEvent,
+	depth int) ([]v1alpha1.WorkflowUser, error) {
 	switch a := e.GetAttributes().(type) {
 	case *historypb.HistoryEvent_WorkflowTaskCompletedEventAttributes:
 		return decodeClient(a.WorkflowTaskCompletedEventAttributes.GetIdentity()), nil
@@ -121,12 +125,14 @@ func (s *Service) usersOf(ctx context.Context, r run, e *historypb.HistoryEvent,
 	case *historypb.HistoryEvent_ActivityTaskCanceledEventAttributes:
 		return decodeClient(a.ActivityTaskCanceledEventAttributes.GetIdentity()), nil
 	case *historypb.HistoryEvent_WorkflowExecutionUpdateAcceptedEventAttributes:
-		return decodeClient(a.WorkflowExecutionUpdateAcceptedEventAttributes.GetAcceptedRequest().GetMeta().GetIdentity()), nil
+		return decodeClient(a.WorkflowExecutionUpdateAcceptedEventAttributes.GetAcceptedRequest().GetMeta().
+			GetIdentity()), nil
 	case *historypb.HistoryEvent_WorkflowExecutionUpdateAdmittedEventAttributes:
 		return decodeClient(a.WorkflowExecutionUpdateAdmittedEventAttributes.GetRequest().GetMeta().GetIdentity()), nil
 	case *historypb.HistoryEvent_WorkflowExecutionSignaledEventAttributes:
 		signal := a.WorkflowExecutionSignaledEventAttributes
-		if from, ok := s.verify(ctx, signal.GetHeader(), starter.OfRun, r.namespace, r.workflowID); ok { // another workflow sent it
+		// another workflow sent it
+		if from, ok := s.verify(ctx, signal.GetHeader(), starter.OfRun, r.namespace, r.workflowID); ok {
 			return allOf(from), nil
 		}
 		return decodeClient(signal.GetIdentity()), nil
@@ -142,7 +148,8 @@ func (s *Service) usersOf(ctx context.Context, r run, e *historypb.HistoryEvent,
 
 // usersOfChild returns the users who decided the result of a child. If its history is gone, or too deep, that is a
 // user without rights.
-func (s *Service) usersOfChild(ctx context.Context, r run, child *commonpb.WorkflowExecution, depth int) ([]v1alpha1.WorkflowUser, error) {
+func (s *Service) usersOfChild(ctx context.Context, r run, child *commonpb.WorkflowExecution,
+	depth int) ([]v1alpha1.WorkflowUser, error) {
 	unknown := []v1alpha1.WorkflowUser{{Username: unknownUser}}
 	if depth == maxChildren {
 		return unknown, nil
@@ -161,8 +168,8 @@ func (s *Service) usersOfChild(ctx context.Context, r run, child *commonpb.Workf
 	return nil, err
 }
 
-// lastOf returns the last run of the chain that a run of a child began. Its stamp has the users of those before it. An error
-// is NotFound if another workflow has the ID meanwhile.
+// lastOf returns the last run of the chain that a run of a child began. Its stamp has the users of those before it. An
+// error is NotFound if another workflow has the ID meanwhile.
 func (s *Service) lastOf(ctx context.Context, child run) (run, error) {
 	describe := func(runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 		return s.temporal.DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{

@@ -17,16 +17,17 @@ import (
 	"github.com/hykube/hykube/internal/store"
 )
 
-// This file checks the rights on task queues. A role may name queues in resourceNames; one without names gives the right
-// on all queues of the namespace.
+// This file checks the rights on task queues. A role may name queues in resourceNames; one without names gives the
+// right on all queues of the namespace.
 
-// VerbRerun is the verb for what runs a workflow again for the user who started it: the reset of another user's run, and a
-// run of another user's schedule.
+// VerbRerun is the verb for what runs a workflow again for the user who started it: the reset of another user's run,
+// and a run of another user's schedule.
 const VerbRerun = "rerun"
 
 // may reports whether a user has a verb on workflows of a task queue. An empty queue means all queues.
 func (s *Service) may(ctx context.Context, who v1alpha1.Identity, verb, namespace, queue string) (bool, error) {
-	ok, err := s.config.Access.May(ctx, who, store.Right{Verb: verb, Namespace: namespace, Group: v1alpha1.GroupName, Resource: Resource, Name: queue})
+	ok, err := s.config.Access.May(ctx, who,
+		store.Right{Verb: verb, Namespace: namespace, Group: v1alpha1.GroupName, Resource: Resource, Name: queue})
 	if err != nil {
 		return false, status.Errorf(codes.Unavailable, "check the rights of user %q: %v", who.Username, err)
 	}
@@ -39,13 +40,15 @@ func (s *Service) mustOn(ctx context.Context, who v1alpha1.Identity, verb, names
 	if err != nil || ok {
 		return err
 	}
-	return status.Errorf(codes.PermissionDenied, "user %q lacks the verb %q on workflows.%s with the task queue %q in namespace %q; ask for a role with it",
+	return status.Errorf(codes.PermissionDenied,
+		"user %q lacks the verb %q on workflows.%s with the task queue %q in namespace %q; ask for a role with it",
 		who.Username, verb, v1alpha1.GroupName, queue, namespace)
 }
 
 // authorize returns an error if a user lacks the verb of a method on the task queues of a request. named is true if the
 // user has it by a role that names the queues. queue is that of the task token. ctx is that of a request for Temporal.
-func (s *Service) authorize(ctx context.Context, who v1alpha1.Identity, verb, namespace, queue string, message any) (named bool, err error) {
+func (s *Service) authorize(ctx context.Context, who v1alpha1.Identity, verb, namespace, queue string,
+	message any) (named bool, err error) {
 	if ok, err := s.may(ctx, who, verb, namespace, ""); ok || err != nil {
 		return false, err
 	}
@@ -130,15 +133,18 @@ func (s *Service) queueOfTarget(ctx context.Context, message any) (string, error
 	}
 	execution := targetOf(message)
 	if execution.GetWorkflowId() == "" {
-		return "", status.Error(codes.PermissionDenied, "the request is about all task queues, and the roles of the user name some: ask for a role without resourceNames")
+		return "", status.Error(codes.PermissionDenied,
+			"the request is about all task queues, and the roles of the user name some: ask for a role without resourceNames")
 	}
 	return s.queueOfRun(ctx, message.(interface{ GetNamespace() string }).GetNamespace(), execution)
 }
 
-func (s *Service) queueOfRun(ctx context.Context, namespace string, execution *commonpb.WorkflowExecution) (string, error) {
+func (s *Service) queueOfRun(ctx context.Context, namespace string,
+	execution *commonpb.WorkflowExecution) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	d, err := s.temporal.DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{Namespace: namespace, Execution: execution})
+	d, err := s.temporal.DescribeWorkflowExecution(ctx,
+		&workflowservice.DescribeWorkflowExecutionRequest{Namespace: namespace, Execution: execution})
 	return d.GetExecutionConfig().GetTaskQueue().GetName(), err
 }
 
@@ -175,7 +181,8 @@ func ownSticky(message any, user string) error {
 			q.Name = prefix + q.Name
 		case enumspb.TASK_QUEUE_KIND_UNSPECIFIED, enumspb.TASK_QUEUE_KIND_NORMAL:
 		default:
-			return status.Error(codes.PermissionDenied, fmt.Sprintf("this server has no task queues of the kind %s for users", q.GetKind()))
+			return status.Error(codes.PermissionDenied,
+				fmt.Sprintf("this server has no task queues of the kind %s for users", q.GetKind()))
 		}
 		return nil
 	}

@@ -10,12 +10,12 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// This file limits how often one namespace makes Temporal write: all namespaces share a shard, which writes one after the
-// other.
+// This file limits how often one namespace makes Temporal write: all namespaces share a shard, which writes one after
+// the other.
 
 const (
-	// commandRate is the number of commands of workflows in a second. The burst is maxCommands, so that each workflow task
-	// can succeed.
+	// commandRate is the number of commands of workflows in a second. The burst is maxCommands, so that each workflow
+	// task can succeed.
 	commandRate = 200
 	// resetEvery is the time between two resets of runs, and resetBurst the number of resets without that time.
 	resetEvery = 5 * time.Second
@@ -62,7 +62,8 @@ func (s *Service) checkCommands(namespace string, message any) error {
 	if n == 0 || s.commands.allow(namespace, n, time.Now()) {
 		return nil
 	}
-	return status.Errorf(codes.ResourceExhausted, "the request has %d commands for workflows, which is too much now: namespace %q may send %d at once, and then %d in a second; try again later, and start fewer timers, activities or children",
+	return status.Errorf(codes.ResourceExhausted,
+		"the request has %d commands for workflows, which is too much now: namespace %q may send %d at once, and then %d in a second; try again later, and start fewer timers, activities or children",
 		n, namespace, maxCommands, commandRate)
 }
 

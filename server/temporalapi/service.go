@@ -35,8 +35,8 @@ const (
 	callTime = 30 * time.Second
 )
 
-// Limits of concurrent requests: of requests that wait, and of the others. A request counts until its answer is written.
-// A worker has about ten pollers.
+// Limits of concurrent requests: of requests that wait, and of the others. A request counts until its answer is
+// written. A worker has about ten pollers.
 var (
 	waitLimits = limits{user: 100, namespace: 200, all: 2000}
 	callLimits = limits{user: 50, namespace: 100, all: 400}
@@ -53,8 +53,8 @@ type Config struct {
 	// Prepare creates the Temporal namespace of a Kubernetes namespace if it does not exist, and returns its ID. Its
 	// errors are those of gRPC.
 	Prepare func(ctx context.Context, namespace string) (id string, err error)
-	// Room returns an error of gRPC if a namespace may not start a number of workflow executions, or may have no further
-	// schedule.
+	// Room returns an error of gRPC if a namespace may not start a number of workflow executions, or may have no
+	// further schedule.
 	Room func(ctx context.Context, namespace string, starts int, schedule bool) error
 	// Access checks the rights of users.
 	Access store.Access
@@ -87,7 +87,8 @@ func New(config Config) (*Service, error) {
 	s := &Service{
 		config: config, waiting: newCounter(waitLimits), short: newCounter(callLimits),
 		commands: newRates(commandRate, maxCommands), resets: newRates(rate.Every(resetEvery), resetBurst),
-		temporal: workflowservice.NewWorkflowServiceClient(lateConnection(config.Connection)), starters: lru.New(rememberedRuns),
+		temporal: workflowservice.NewWorkflowServiceClient(lateConnection(config.Connection)),
+		starters: lru.New(rememberedRuns),
 	}
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	forward, err := proxy.NewWorkflowServiceProxyServer(proxy.WorkflowServiceProxyOptions{
@@ -96,14 +97,16 @@ func New(config Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.server = grpc.NewServer(grpc.UnaryInterceptor(s.intercept), grpc.MaxRecvMsgSize(maxMessage), grpc.StatsHandler(answers{}))
+	s.server = grpc.NewServer(grpc.UnaryInterceptor(s.intercept), grpc.MaxRecvMsgSize(maxMessage),
+		grpc.StatsHandler(answers{}))
 	workflowservice.RegisterWorkflowServiceServer(s.server, forward)
 	return s, nil
 }
 
 // ServeHTTP serves a request that the API server has authenticated and authorized.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.ProtoMajor != 2 || r.Method != http.MethodPost || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+	if r.ProtoMajor != 2 || r.Method != http.MethodPost || !strings.HasPrefix(r.Header.Get("Content-Type"),
+		"application/grpc") {
 		http.Error(w, "this path serves gRPC over HTTP/2 only", http.StatusUnsupportedMediaType)
 		return
 	}
@@ -115,11 +118,13 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Service) Stop() { s.stop() }
 
 // intercept checks each call and forwards it to Temporal.
-func (s *Service) intercept(ctx context.Context, message any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+func (s *Service) intercept(ctx context.Context, message any, info *grpc.UnaryServerInfo,
+	handler grpc.UnaryHandler) (any, error) {
 	name, m, _ := methodOf(info.FullMethod)
 	switch {
 	case s.config.External:
-		return nil, status.Error(codes.Unimplemented, "this server uses an external Temporal cluster: connect to that with credentials of your own")
+		return nil, status.Error(codes.Unimplemented,
+			"this server uses an external Temporal cluster: connect to that with credentials of your own")
 	case s.stopped.Err() != nil:
 		return nil, status.Error(codes.Unavailable, "the server stops")
 	case name == publicMethod:
@@ -135,7 +140,9 @@ func (s *Service) intercept(ctx context.Context, message any, info *grpc.UnarySe
 	}
 	namespace := v1alpha1.TemporalNamespace(authorized.Namespace)
 	if authorized.Namespace == "" || namespace == s.config.Reserved {
-		return nil, status.Errorf(codes.PermissionDenied, "the header %q must name the Temporal namespace of a Kubernetes namespace, such as %q", header, v1alpha1.TemporalNamespace("prod"))
+		return nil, status.Errorf(codes.PermissionDenied,
+			"the header %q must name the Temporal namespace of a Kubernetes namespace, such as %q", header,
+			v1alpha1.TemporalNamespace("prod"))
 	}
 	at := s.short
 	if m.waits {
@@ -239,8 +246,8 @@ func (s *Service) systemInfo(ctx context.Context, message any, handler grpc.Unar
 	return answer, err
 }
 
-// forwardedHeaders describe the client. Temporal adapts its answers to them. No other header reaches Temporal: those with
-// credentials are for this server, and others would set the caller's priority.
+// forwardedHeaders describe the client. Temporal adapts its answers to them. No other header reaches Temporal: those
+// with credentials are for this server, and others would set the caller's priority.
 var forwardedHeaders = []string{"client-name", "client-version", "supported-server-versions", "supported-features"}
 
 // forwarded returns a context with the headers for Temporal.
@@ -269,7 +276,8 @@ func (c lateConnection) Invoke(ctx context.Context, method string, args, reply a
 	return conn.Invoke(ctx, method, args, reply, options...)
 }
 
-func (c lateConnection) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+func (c lateConnection) NewStream(context.Context, *grpc.StreamDesc, string,
+	...grpc.CallOption) (grpc.ClientStream, error) {
 	return nil, status.Error(codes.Unimplemented, "the service has no streams")
 }
 
@@ -293,11 +301,15 @@ func (c *counter) enter(namespace, user string) (done func(), err error) {
 	own := namespace + " " + user // no namespace has a space in its name
 	switch {
 	case c.of[own] >= c.limits.user:
-		err = status.Errorf(codes.ResourceExhausted, "user %q has %d requests at once in namespace %q; use fewer pollers, or wait", user, c.limits.user, namespace)
+		err = status.Errorf(codes.ResourceExhausted,
+			"user %q has %d requests at once in namespace %q; use fewer pollers, or wait", user, c.limits.user,
+			namespace)
 	case c.of[namespace] >= c.limits.namespace:
-		err = status.Errorf(codes.ResourceExhausted, "namespace %q has %d requests at once; use fewer pollers, or wait", namespace, c.limits.namespace)
+		err = status.Errorf(codes.ResourceExhausted, "namespace %q has %d requests at once; use fewer pollers, or wait",
+			namespace, c.limits.namespace)
 	case c.all >= c.limits.all:
-		err = status.Errorf(codes.ResourceExhausted, "the server has %d requests for workflows at once; try again later", c.limits.all)
+		err = status.Errorf(codes.ResourceExhausted,
+			"the server has %d requests for workflows at once; try again later", c.limits.all)
 	}
 	if err != nil {
 		return nil, err

@@ -10,16 +10,16 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// This file limits what Temporal does not: the size of the data that it repeats in lists and histories, and the size of an
-// answer.
+// This file limits what Temporal does not: the size of the data that it repeats in lists and histories, and the size of
+// an answer.
 
 const (
-	// maxMemo is the maximum size of a memo, a header or user metadata in bytes. Temporal stores a memo twice, and each list
-	// has the memos of all its executions.
+	// maxMemo is the maximum size of a memo, a header or user metadata in bytes. Temporal stores a memo twice, and each
+	// list has the memos of all its executions.
 	maxMemo = 16 << 10
 	// maxCommands is the maximum number of commands of a workflow task. Temporal writes the new timers, activities or
-	// children of a task with one statement. SQLite refuses one with 32,767 parameters, and Temporal then reloads the shard
-	// that all namespaces share.
+	// children of a task with one statement. SQLite refuses one with 32,767 parameters, and Temporal then reloads the
+	// shard that all namespaces share.
 	maxCommands = 2000
 	// maxPage is the maximum number of items in a page of a list.
 	maxPage = 100

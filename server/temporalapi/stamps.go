@@ -18,8 +18,8 @@ import (
 	"github.com/hykube/hykube/server/starter"
 )
 
-// This file puts stamps into the headers of workflows, activities and signals, and checks the rights of those for whom a
-// workflow acts.
+// This file puts stamps into the headers of workflows, activities and signals, and checks the rights of those for whom
+// a workflow acts.
 
 // caller is the user of a request, and its namespace.
 type caller struct {
@@ -31,8 +31,8 @@ type caller struct {
 	updaters []v1alpha1.WorkflowUser
 }
 
-// stamp puts stamps into a request. It returns an error if those for whom a workflow acts lack a right. ctx is that of a
-// request for Temporal.
+// stamp puts stamps into a request. It returns an error if those for whom a workflow acts lack a right. ctx is that of
+// a request for Temporal.
 func (s *Service) stamp(ctx context.Context, by caller, message any) error {
 	switch m := message.(type) {
 	case *workflowservice.StartWorkflowExecutionRequest:
@@ -42,7 +42,8 @@ func (s *Service) stamp(ctx context.Context, by caller, message any) error {
 	case *workflowservice.ExecuteMultiOperationRequest:
 		for _, o := range m.GetOperations() {
 			if start := o.GetStartWorkflow(); start != nil {
-				if err := s.stampRun(ctx, by.namespace, by.Identity, &start.Header, &start.Memo, start.GetWorkflowId()); err != nil {
+				if err := s.stampRun(ctx, by.namespace, by.Identity, &start.Header, &start.Memo,
+					start.GetWorkflowId()); err != nil {
 					return err
 				}
 			}
@@ -52,7 +53,8 @@ func (s *Service) stamp(ctx context.Context, by caller, message any) error {
 		if action == nil {
 			return nil // Temporal refuses it
 		}
-		return s.stampHeader(ctx, by.namespace, by.Identity, &action.Header, &action.Memo, starter.OfSchedule, m.GetScheduleId())
+		return s.stampHeader(ctx, by.namespace, by.Identity, &action.Header, &action.Memo, starter.OfSchedule,
+			m.GetScheduleId())
 	case *workflowservice.UpdateScheduleRequest:
 		return s.takeSchedule(ctx, by, m)
 	case *workflowservice.PatchScheduleRequest:
@@ -65,12 +67,14 @@ func (s *Service) stamp(ctx context.Context, by caller, message any) error {
 	return nil
 }
 
-func (s *Service) stampRun(ctx context.Context, namespace string, who v1alpha1.Identity, header **commonpb.Header, memo **commonpb.Memo, workflowID string) error {
+func (s *Service) stampRun(ctx context.Context, namespace string, who v1alpha1.Identity, header **commonpb.Header,
+	memo **commonpb.Memo, workflowID string) error {
 	return s.stampHeader(ctx, namespace, who, header, memo, starter.OfRun, workflowID)
 }
 
 // stampHeader puts a stamp into a header, and the name of the user into a memo unless that is nil.
-func (s *Service) stampHeader(ctx context.Context, namespace string, who v1alpha1.Identity, header **commonpb.Header, memo **commonpb.Memo, kind starter.Kind, id string) error {
+func (s *Service) stampHeader(ctx context.Context, namespace string, who v1alpha1.Identity, header **commonpb.Header,
+	memo **commonpb.Memo, kind starter.Kind, id string) error {
 	text, err := s.config.Stamps.Sign(ctx, starter.Stamp{Kind: kind, Namespace: namespace, ID: id, For: who})
 	if err != nil {
 		return status.Error(codes.Unavailable, err.Error())
@@ -100,12 +104,14 @@ func setHeader(header **commonpb.Header, key, text string) {
 	if (*header).Fields == nil {
 		(*header).Fields = map[string]*commonpb.Payload{}
 	}
-	(*header).Fields[key] = &commonpb.Payload{Metadata: map[string][]byte{converter.MetadataEncoding: []byte(converter.MetadataEncodingBinary)}, Data: []byte(text)}
+	(*header).Fields[key] = &commonpb.Payload{Metadata: map[string][]byte{converter.MetadataEncoding: []byte(
+		converter.MetadataEncodingBinary)}, Data: []byte(text)}
 }
 
 // stampCommands stamps what a workflow starts or sends. Those are for the user who started the workflow, with all
 // who took part in it so far.
-func (s *Service) stampCommands(ctx context.Context, by caller, m *workflowservice.RespondWorkflowTaskCompletedRequest) error {
+func (s *Service) stampCommands(ctx context.Context, by caller,
+	m *workflowservice.RespondWorkflowTaskCompletedRequest) error {
 	r, err := runOfToken(by.namespace, m.GetTaskToken())
 	if err != nil {
 		return err
@@ -140,15 +146,18 @@ func (s *Service) stampCommands(ctx context.Context, by caller, m *workflowservi
 // actsAs reports whether a command needs a stamp.
 func actsAs(c *commandpb.Command) bool {
 	switch c.GetAttributes().(type) {
-	case *commandpb.Command_ScheduleActivityTaskCommandAttributes, *commandpb.Command_StartChildWorkflowExecutionCommandAttributes,
-		*commandpb.Command_ContinueAsNewWorkflowExecutionCommandAttributes, *commandpb.Command_SignalExternalWorkflowExecutionCommandAttributes,
+	case *commandpb.Command_ScheduleActivityTaskCommandAttributes,
+		*commandpb.Command_StartChildWorkflowExecutionCommandAttributes,
+		*commandpb.Command_ContinueAsNewWorkflowExecutionCommandAttributes,
+		*commandpb.Command_SignalExternalWorkflowExecutionCommandAttributes,
 		*commandpb.Command_RequestCancelExternalWorkflowExecutionCommandAttributes:
 		return true
 	}
 	return false
 }
 
-func (s *Service) stampCommand(ctx context.Context, by caller, r run, who v1alpha1.Identity, c *commandpb.Command) error {
+func (s *Service) stampCommand(ctx context.Context, by caller, r run, who v1alpha1.Identity,
+	c *commandpb.Command) error {
 	switch a := c.GetAttributes().(type) {
 	case *commandpb.Command_ScheduleActivityTaskCommandAttributes:
 		activity := a.ScheduleActivityTaskCommandAttributes
@@ -173,16 +182,18 @@ func (s *Service) stampCommand(ctx context.Context, by caller, r run, who v1alph
 		if err := s.mayReach(ctx, by, who, signal.GetExecution()); err != nil {
 			return err
 		}
-		return s.stampHeader(ctx, r.namespace, who, &signal.Header, nil, starter.OfRun, signal.GetExecution().GetWorkflowId())
+		return s.stampHeader(ctx, r.namespace, who, &signal.Header, nil, starter.OfRun,
+			signal.GetExecution().GetWorkflowId())
 	case *commandpb.Command_RequestCancelExternalWorkflowExecutionCommandAttributes:
 		cancel := a.RequestCancelExternalWorkflowExecutionCommandAttributes
-		return s.mayReach(ctx, by, who, &commonpb.WorkflowExecution{WorkflowId: cancel.GetWorkflowId(), RunId: cancel.GetRunId()})
+		return s.mayReach(ctx, by, who,
+			&commonpb.WorkflowExecution{WorkflowId: cancel.GetWorkflowId(), RunId: cancel.GetRunId()})
 	}
 	return nil
 }
 
-// mayUse returns an error if a workflow may not start something on a task queue: its starter may not, or the worker that
-// wants it. An empty queue is that of the workflow. A worker may also use a queue that it works on.
+// mayUse returns an error if a workflow may not start something on a task queue: its starter may not, or the worker
+// that wants it. An empty queue is that of the workflow. A worker may also use a queue that it works on.
 func (s *Service) mayUse(ctx context.Context, by caller, who v1alpha1.Identity, queue string) error {
 	if queue == "" || queue == by.queue {
 		return nil // the starter's right was checked, and the worker works on it
@@ -198,7 +209,8 @@ func (s *Service) mayUse(ctx context.Context, by caller, who v1alpha1.Identity, 
 }
 
 // mayReach returns an error if a workflow may not signal or cancel another one.
-func (s *Service) mayReach(ctx context.Context, by caller, who v1alpha1.Identity, target *commonpb.WorkflowExecution) error {
+func (s *Service) mayReach(ctx context.Context, by caller, who v1alpha1.Identity,
+	target *commonpb.WorkflowExecution) error {
 	for _, user := range []v1alpha1.Identity{alone(who), by.Identity} {
 		all, err := s.may(ctx, user, "update", by.namespace, "")
 		if err != nil {

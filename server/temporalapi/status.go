@@ -16,8 +16,8 @@ import (
 // maxRefusal is the maximum size of the body of a refusal that becomes a message of gRPC.
 const maxRefusal = 16 << 10
 
-// WithStatus returns a handler that answers as gRPC does if inner refuses a request for the service. The handlers of the
-// API server know HTTP only, and a client of gRPC would not show their messages.
+// WithStatus returns a handler that answers as gRPC does if inner refuses a request for the service. The handlers of
+// the API server know HTTP only, and a client of gRPC would not show their messages.
 func WithStatus(inner http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !Serves(r) {

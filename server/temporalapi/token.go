@@ -42,8 +42,8 @@ func checkToken(message any, namespaceID string) error {
 	return nil
 }
 
-// unseal replaces the token in the answer to a task by that of Temporal, and returns the task. It returns an error for a token
-// that this server did not make: a token of Temporal names the run without a proof.
+// unseal replaces the token in the answer to a task by that of Temporal, and returns the task. It returns an error for
+// a token that this server did not make: a token of Temporal names the run without a proof.
 func (s *Service) unseal(ctx context.Context, message any) (task starter.Task, err error) {
 	holder, ok := message.(interface{ GetTaskToken() []byte })
 	if !ok {
@@ -67,7 +67,8 @@ func startsOf(message any) (n int) {
 	}
 	for _, c := range answer.GetCommands() {
 		switch c.GetCommandType() {
-		case enumspb.COMMAND_TYPE_START_CHILD_WORKFLOW_EXECUTION, enumspb.COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION:
+		case enumspb.COMMAND_TYPE_START_CHILD_WORKFLOW_EXECUTION,
+			enumspb.COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION:
 			n++
 		}
 	}

@@ -1,13 +1,16 @@
 package repository
 
 import (
+	"bytes"
 	"go/ast"
 	"go/parser"
+	"go/scanner"
 	"go/token"
 	"path"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"golang.org/x/mod/modfile"
 )
@@ -106,6 +109,51 @@ func TestFilesAreShort(t *testing.T) {
 			t.Errorf("%s has %d lines, more than %d: it holds more than one thing", file, n, maxLines)
 		}
 	}
+}
+
+// maxWidth is the maximum width of a line of product code, in columns.
+const maxWidth = 120
+
+// TestLinesAreShort measures the lines of the product, without the text of literals.
+func TestLinesAreShort(t *testing.T) {
+	t.Parallel()
+	for _, file := range list(t, ".go") {
+		if generated(file) || strings.HasSuffix(file, "_test.go") || below(file, "tests", "hack", "examples") || strings.Contains(file, "/testdata/") {
+			continue
+		}
+		for line, width := range widths([]byte(read(t, file))) {
+			if width > maxWidth {
+				t.Errorf("%s:%d is %d columns wide, more than %d", file, line+1, width, maxWidth)
+			}
+		}
+	}
+}
+
+// widths returns the width of each line of a Go file: tabs count 4, and the text of literals and of directives does not count.
+func widths(src []byte) []int {
+	file := token.NewFileSet().AddFile("", -1, len(src))
+	text := bytes.Clone(src)
+	var s scanner.Scanner
+	s.Init(file, src, nil, scanner.ScanComments)
+	for {
+		pos, tok, literal := s.Scan()
+		if tok == token.EOF {
+			break
+		}
+		if tok == token.STRING || strings.HasPrefix(literal, "//go:") {
+			for i := range literal {
+				if at := file.Offset(pos) + i; text[at] != '\n' {
+					text[at] = 0
+				}
+			}
+		}
+	}
+	var out []int
+	for line := range bytes.Lines(text) {
+		line = bytes.ReplaceAll(bytes.ReplaceAll(bytes.TrimSuffix(line, []byte("\n")), []byte{0}, nil), []byte("\t"), []byte("    "))
+		out = append(out, utf8.RuneCount(line))
+	}
+	return out
 }
 
 // TestReplaces checks the replacements in go.mod. k8s.io/kubernetes requires its staging modules at v0.0.0, so each is

@@ -28,8 +28,8 @@ type Target struct {
 }
 
 // Parse parses a Terraform address (sim_network.main, data.sim_image.base, namespace.shared.sim_network.main),
-// kubectl's KIND/NAME (sim-network/main, data-sim-image/base), or kubectl's long form sim-network.sim.hykube.io/main. The
-// name of an instance of a ResourceSet has its key, as in sim_instance.web[0] or sim-instance/web["a"].
+// kubectl's KIND/NAME (sim-network/main, data-sim-image/base), or kubectl's long form sim-network.sim.hykube.io/main.
+// The name of an instance of a ResourceSet has its key, as in sim_instance.web[0] or sim-instance/web["a"].
 func Parse(s string) (Target, error) {
 	if t, ok := parseModuleTarget(s); ok {
 		return t, nil
@@ -82,8 +82,9 @@ func Parse(s string) (Target, error) {
 	return t, nil
 }
 
-// parseModuleTarget parses the address of a resource of a Module, such as module.shop.module.net["eu"].sim_network.a[3], or KIND/NAME
-// with the name of its object. ok is false for another address.
+// parseModuleTarget parses the address of a resource of a Module, such as
+// module.shop.module.net["eu"].sim_network.a[3], or KIND/NAME with the name of its object. ok is false for another
+// address.
 func parseModuleTarget(s string) (t Target, ok bool) {
 	t.Mode = v1alpha1.ModeManaged
 	path, inner := "", ""

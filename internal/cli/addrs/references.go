@@ -62,13 +62,15 @@ func References(u *unstructured.Unstructured) []reference {
 	return out
 }
 
-// through returns the providers' objects on which a resource of a Module depends through variables, local values and called modules.
+// through returns the providers' objects on which a resource of a Module depends through variables, local values and
+// called modules.
 func through(u *unstructured.Unstructured) (out []Target) {
 	list, _, _ := unstructured.NestedSlice(u.Object, v1alpha1.FieldInstance, "through")
 	for _, item := range list {
 		at, _ := item.(map[string]any)
 		text := func(name string) string { t, _ := at[name].(string); return t }
-		t := Target{Namespace: text("namespace"), Mode: v1alpha1.Mode(text("mode")), Type: text("type"), Name: text("name")}
+		t := Target{Namespace: text("namespace"), Mode: v1alpha1.Mode(text("mode")), Type: text("type"),
+			Name: text("name")}
 		if t.Mode == "" {
 			t.Mode = v1alpha1.ModeManaged
 		}
@@ -85,8 +87,8 @@ func through(u *unstructured.Unstructured) (out []Target) {
 // noObjects are the first parts of references to what is no object of a provider.
 var noObjects = []string{"configmap", "secret", "count", "each", "var", "local"}
 
-// referred returns the provider's object of a reference. ok is false for a ConfigMap, a Secret, self, count, each, and the variables
-// and local values of a Module.
+// referred returns the provider's object of a reference. ok is false for a ConfigMap, a Secret, self, count, each, and
+// the variables and local values of a Module.
 func referred(r template.Reference) (t Target, ok bool) {
 	names := r.Subject()
 	if len(names) > 2 && names[0] == "namespace" {

@@ -127,7 +127,8 @@ func (o *applyOptions) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return (&fileApply{Operation: &o.Operation, files: &o.files, set: set, ms: ms, want: func(rs []record.Recorded) []operation.Wanted {
-		return speculation.PlansOf(o.Session, rs, &o.planning, o.all, "apply", spec)
-	}}).run(ctx)
+	return (&fileApply{Operation: &o.Operation, files: &o.files, set: set, ms: ms,
+		want: func(rs []record.Recorded) []operation.Wanted {
+			return speculation.PlansOf(o.Session, rs, &o.planning, o.all, "apply", spec)
+		}}).run(ctx)
 }

@@ -29,7 +29,8 @@ type destroyOptions struct {
 
 // NewDestroy returns the command destroy.
 func NewDestroy(s *session.Session) *cobra.Command {
-	o := &destroyOptions{Operation: operation.New(s, "Do you really want to destroy these resources? There is no undo.")}
+	o := &destroyOptions{Operation: operation.New(s,
+		"Do you really want to destroy these resources? There is no undo.")}
 	cmd := &cobra.Command{
 		Use:   "destroy (-f PATH | --all | -l SELECTOR | TYPE.NAME ...)",
 		Short: "Plan to destroy resources, ask, and destroy them",
@@ -47,7 +48,8 @@ infrastructure, so the command ignores those of the files. resourceset/NAME mean
 	fs := cmd.Flags()
 	o.files.AddFilenames(fs)
 	o.files.Modules.AddName(fs)
-	fs.StringVarP(&o.planning.Selector, "selector", "l", "", "Destroy the resources with these labels, such as team=infra")
+	fs.StringVarP(&o.planning.Selector, "selector", "l", "",
+		"Destroy the resources with these labels, such as team=infra")
 	fs.BoolVar(&o.all, "all", false, "Destroy everything in the namespace")
 	o.AddFlags(fs, "Destroy without asking")
 	operation.PartialFlag(fs, &o.Partial)
@@ -76,7 +78,8 @@ func (o *destroyOptions) Validate() error {
 		return errors.New("use exactly one of -f PATH, TYPE.NAME ..., -l SELECTOR, and --all for the whole namespace")
 	}
 	if _, err := addrs.ParseAll("destroy", o.planning.Targets, v1alpha1.ModeManaged); err != nil {
-		return fmt.Errorf("%w: only resources have infrastructure to destroy; kubectl delete removes other objects", err)
+		return fmt.Errorf("%w: only resources have infrastructure to destroy; kubectl delete removes other objects",
+			err)
 	}
 	if len(o.planning.Exclude) > 0 && !o.all && o.planning.Selector == "" {
 		return errors.New("--exclude needs --all or -l: name either the resources to destroy, or those to leave out")
@@ -112,7 +115,8 @@ func withTemplates(ctx context.Context, s *session.Session, targets []string) ([
 			continue
 		}
 		set := &v1alpha1.ResourceSet{}
-		if err := s.Hykube.Get().Namespace(s.Namespace).Resource(session.SetsResource).Name(name).Do(ctx).Into(set); err != nil {
+		if err := s.Hykube.Get().Namespace(s.Namespace).Resource(session.SetsResource).Name(name).Do(ctx).Into(
+			set); err != nil {
 			return nil, fmt.Errorf("read %s: %w", t, s.Explain(err))
 		}
 		template := &set.Spec.Template
@@ -125,7 +129,8 @@ func withTemplates(ctx context.Context, s *session.Session, targets []string) ([
 func setName(arg string) (name string, ok bool) {
 	word, name, ok := strings.Cut(arg, "/")
 	word, group, _ := strings.Cut(strings.ToLower(word), ".")
-	return name, ok && name != "" && (group == "" || group == v1alpha1.GroupName) && slices.Contains([]string{"resourceset", session.SetsResource, "rset"}, word)
+	return name, ok && name != "" && (group == "" || group == v1alpha1.GroupName) &&
+		slices.Contains([]string{"resourceset", session.SetsResource, "rset"}, word)
 }
 
 func (o *destroyOptions) want(ctx context.Context) ([]operation.Wanted, error) {
@@ -144,7 +149,8 @@ func (o *destroyOptions) want(ctx context.Context) ([]operation.Wanted, error) {
 	for _, m := range ms {
 		ns := cmp.Or(m.Object.GetNamespace(), o.Namespace)
 		if o.Enforce && ns != o.Namespace {
-			return nil, fmt.Errorf("%s: %s %q has namespace %q, and -n is %q", m.Where(), m.Object.GetKind(), m.Object.GetName(), ns, o.Namespace)
+			return nil, fmt.Errorf("%s: %s %q has namespace %q, and -n is %q", m.Where(), m.Object.GetKind(),
+				m.Object.GetName(), ns, o.Namespace)
 		}
 		rs = append(rs, record.Recorded{Manifest: m, Namespace: ns})
 	}

@@ -99,7 +99,8 @@ func (a *fileApply) once(ctx context.Context, moved []*record.ChangedError) (err
 	return a.set.Finish(ctx, a.sp.Manifests[:len(a.ms)])
 }
 
-// waits returns why plans of the recorded files would wait after the user approved them; "" if the server would apply them.
+// waits returns why plans of the recorded files would wait after the user approved them; "" if the server would apply
+// them.
 func (a *fileApply) waits(ctx context.Context) string {
 	var out []string
 	for _, p := range a.sp.Plans {
@@ -108,14 +109,16 @@ func (a *fileApply) waits(ctx context.Context) string {
 			continue
 		}
 		if why := planapi.WhyItWaits(ctx, a.Session, p); why != "" && !planapi.NothingToDo(p) {
-			out = append(out, fmt.Sprintf("The plan of the recorded files would wait in namespace %s for someone who may approve it. %s", p.Namespace, strings.TrimSuffix(why, ".")+"."))
+			out = append(out, fmt.Sprintf(
+				"The plan of the recorded files would wait in namespace %s for someone who may approve it. %s",
+				p.Namespace, strings.TrimSuffix(why, ".")+"."))
 		}
 	}
 	return strings.Join(out, "\n")
 }
 
-// appliedByStacks names the stacks that apply the files by themselves once they are recorded; "" if there are none. It omits stacks
-// that the user may not list.
+// appliedByStacks names the stacks that apply the files by themselves once they are recorded; "" if there are none. It
+// omits stacks that the user may not list.
 func (a *fileApply) appliedByStacks(ctx context.Context) string {
 	text := ""
 	for _, of := range a.automaticStacks(ctx) {
@@ -124,16 +127,18 @@ func (a *fileApply) appliedByStacks(ctx context.Context) string {
 	return text
 }
 
-// automaticStacks returns the stacks with spec.approval Automatic that select resources of the files. It omits stacks that the user
-// may not list.
+// automaticStacks returns the stacks with spec.approval Automatic that select resources of the files. It omits stacks
+// that the user may not list.
 func (a *fileApply) automaticStacks(ctx context.Context) (out []*v1alpha1.Stack) {
 	for _, p := range a.sp.Plans {
 		all, _ := planapi.Stacks(ctx, a.Session, p.Namespace) // what the stacks do does not depend on this command
 		for _, of := range all {
 			selects := stack.Selects(of, all)
-			if of.Spec.Approval == v1alpha1.ApprovalAutomatic && slices.ContainsFunc(a.sp.Manifests, func(m manifest.Manifest) bool {
-				return addrs.IsResource(m.Object) && m.Object.GetNamespace() == p.Namespace && selects(m.Object.GetLabels())
-			}) {
+			if of.Spec.Approval == v1alpha1.ApprovalAutomatic && slices.ContainsFunc(a.sp.Manifests,
+				func(m manifest.Manifest) bool {
+					return addrs.IsResource(m.Object) && m.Object.GetNamespace() == p.Namespace &&
+						selects(m.Object.GetLabels())
+				}) {
 				out = append(out, of)
 			}
 		}
@@ -141,8 +146,8 @@ func (a *fileApply) automaticStacks(ctx context.Context) (out []*v1alpha1.Stack)
 	return out
 }
 
-// withWhatHappened tells, after plans of the recorded files were not applied, what becomes of the files: which stacks apply them
-// without an answer, or else how the user takes the edit back.
+// withWhatHappened tells, after plans of the recorded files were not applied, what becomes of the files: which stacks
+// apply them without an answer, or else how the user takes the edit back.
 func (a *fileApply) withWhatHappened(ctx context.Context, plans []*v1alpha1.Plan, err error) error {
 	text := strings.Join(a.stacksInstead(ctx, plans), "\n")
 	switch {
@@ -161,8 +166,8 @@ func (a *fileApply) withWhatHappened(ctx context.Context, plans []*v1alpha1.Plan
 	return err
 }
 
-// stacksInstead tells for each stack that applies the recorded files by itself what its plan did, or that it makes one. plans are the
-// plans of this command, which were not applied.
+// stacksInstead tells for each stack that applies the recorded files by itself what its plan did, or that it makes one.
+// plans are the plans of this command, which were not applied.
 func (a *fileApply) stacksInstead(ctx context.Context, plans []*v1alpha1.Plan) (out []string) {
 	for _, of := range a.automaticStacks(ctx) {
 		i := slices.IndexFunc(plans, func(p *v1alpha1.Plan) bool { return p.Namespace == of.Namespace })
@@ -170,11 +175,15 @@ func (a *fileApply) stacksInstead(ctx context.Context, plans []*v1alpha1.Plan) (
 		switch {
 		case i < 0:
 		case p == nil || p.CreationTimestamp.Before(&plans[i].CreationTimestamp):
-			out = append(out, fmt.Sprintf("The stack %s plans the recorded files by itself. To see its plan: kubectl hykube stack status %s -n %s", of.Name, of.Name, of.Namespace))
+			out = append(out, fmt.Sprintf(
+				"The stack %s plans the recorded files by itself. To see its plan: kubectl hykube stack status %s -n %s", of.Name, of.Name, of.Namespace))
 		case planapi.Ready(p) && !planapi.NothingToDo(p):
-			out = append(out, fmt.Sprintf("Plan %s of the stack %s applied the recorded files. To see its result: kubectl hykube status %s -n %s", p.Name, of.Name, p.Name, p.Namespace))
+			out = append(out, fmt.Sprintf(
+				"Plan %s of the stack %s applied the recorded files. To see its result: kubectl hykube status %s -n %s",
+				p.Name, of.Name, p.Name, p.Namespace))
 		case p.ApprovesItself():
-			out = append(out, fmt.Sprintf("Plan %s of the stack %s applies the recorded files without an answer. To see its result: kubectl hykube status %s -n %s", p.Name, of.Name, p.Name, p.Namespace))
+			out = append(out, fmt.Sprintf(
+				"Plan %s of the stack %s applies the recorded files without an answer. To see its result: kubectl hykube status %s -n %s", p.Name, of.Name, p.Name, p.Namespace))
 		}
 	}
 	return out
@@ -207,7 +216,8 @@ func (a *fileApply) recordQuestion() string {
 	if a.set != nil {
 		return "No infrastructure changes. Do you want to record the files, and delete the objects that you removed from them?"
 	}
-	return fmt.Sprintf("No infrastructure changes. Do you want to record the %s of the files that differ?", diff.Plural(a.sp.Changed(), "object"))
+	return fmt.Sprintf("No infrastructure changes. Do you want to record the %s of the files that differ?",
+		diff.Plural(a.sp.Changed(), "object"))
 }
 
 // withMarkedHint prints, after an error, the hint that pruned objects may already be marked for deletion.
@@ -262,7 +272,8 @@ func (a *fileApply) recordFirst(ctx context.Context, needs []speculation.Prerequ
 			fmt.Fprintf(a.Out, "%s %q %s\n", n.Object.GetKind(), n.Object.GetName(), n.Why)
 		}
 	}
-	question := fmt.Sprintf("No plan can be made before these are recorded: %s. Record them now?", strings.Join(names, ", "))
+	question := fmt.Sprintf("No plan can be made before these are recorded: %s. Record them now?",
+		strings.Join(names, ", "))
 	if err := a.Require(ctx, question, a.Out, nothingRecorded); err != nil {
 		return err
 	}
@@ -391,7 +402,8 @@ func (a *fileApply) confirmChangedPlans(ctx context.Context, plans []*v1alpha1.P
 			return nil, plansDiffer(plans, differ)
 		}
 	}
-	fmt.Fprintf(a.Out, "%s The files are recorded. These differ:\n%s\nThe new plan:\n", a.Style.Bold("Something changed after the plan was shown."), differ)
+	fmt.Fprintf(a.Out, "%s The files are recorded. These differ:\n%s\nThe new plan:\n",
+		a.Style.Bold("Something changed after the plan was shown."), differ)
 	a.Question = strings.TrimPrefix(a.appliedByStacks(ctx)+"\nDo you want to perform these actions?", "\n")
 	a.Gap = true
 	lost, err := a.ConfirmAndApply(ctx, plans)
@@ -410,10 +422,12 @@ func (a *fileApply) changedByOthers(ctx context.Context) (bool, error) {
 
 // plansDiffer returns the error for plans that differ from the ones that were shown.
 func plansDiffer(plans []*v1alpha1.Plan, differ string) error {
-	text := "the new plan differs from the one that was shown:\n" + differ + "\nThe files are recorded, and nothing was applied. Read the new plan and approve it:"
+	text := "the new plan differs from the one that was shown:\n" + differ +
+		"\nThe files are recorded, and nothing was applied. Read the new plan and approve it:"
 	for _, p := range plans {
 		if !planapi.NothingToDo(p) {
-			text += fmt.Sprintf("\n  kubectl hykube show %s -n %s\n  %s", p.Name, p.Namespace, planapi.ApproveCommand(p))
+			text += fmt.Sprintf("\n  kubectl hykube show %s -n %s\n  %s", p.Name, p.Namespace,
+				planapi.ApproveCommand(p))
 		}
 	}
 	return &exit.Error{Code: exit.Stale, Cause: errors.New(text)}

@@ -51,7 +51,8 @@ with 1 if an expression has an error. It ignores empty lines and lines that begi
 		Args: session.NoNames("use -e EXPRESSION to evaluate one expression"),
 		RunE: session.Run(o),
 	}
-	cmd.Flags().StringArrayVarP(&o.expressions, "expression", "e", nil, "Expression to evaluate instead of lines; repeatable")
+	cmd.Flags().StringArrayVarP(&o.expressions, "expression", "e", nil,
+		"Expression to evaluate instead of lines; repeatable")
 	return cmd
 }
 

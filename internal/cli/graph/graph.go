@@ -57,7 +57,8 @@ that depends on it.`,
 		RunE:              session.Run(o),
 	}
 	o.files.AddFilenames(cmd.Flags())
-	cmd.Flags().StringVar(&o.from, "from", "", "Draw only this resource, such as sim_network.main, and all that it depends on")
+	cmd.Flags().StringVar(&o.from, "from", "",
+		"Draw only this resource, such as sim_network.main, and all that it depends on")
 	cmd.Flags().BoolVar(&o.affected, "affected", false, "With --from: draw all that depends on the resource instead")
 	o.output = "dot"
 	printer.OutputFlag(cmd, &o.output, "Print", "dot", "mermaid")
@@ -131,7 +132,8 @@ func (o *graphOptions) read(ctx context.Context) (*drawing.Graph, error) {
 		return ofObjects(found), nil
 	}
 	var found []*unstructured.Unstructured
-	denied, err := objects.EachResource(ctx, o.Session, nil, o.Namespace, "", func(_ session.Kind, u *unstructured.Unstructured) { found = append(found, u) })
+	denied, err := objects.EachResource(ctx, o.Session, nil, o.Namespace, "",
+		func(_ session.Kind, u *unstructured.Unstructured) { found = append(found, u) })
 	if err != nil {
 		return nil, err
 	}

@@ -82,13 +82,15 @@ func (o *Options) Run(ctx context.Context) error {
 	switch exists, known := namespace.Exists(ctx, o.Session); {
 	case !known || exists:
 	case len(records) == 0:
-		return fmt.Errorf("namespace %q not found, and there are no records of a deleted one with that name", o.Namespace)
+		return fmt.Errorf("namespace %q not found, and there are no records of a deleted one with that name",
+			o.Namespace)
 	default:
 		fmt.Fprintf(o.ErrOut, "Namespace %q was deleted; the records of its plans are kept.\n", o.Namespace)
 	}
 	switch {
 	case o.name != "" && len(records) == 0:
-		return fmt.Errorf("no record of a plan %q in namespace %q: a plan gets one when it is approved or discarded", o.name, o.Namespace)
+		return fmt.Errorf("no record of a plan %q in namespace %q: a plan gets one when it is approved or discarded",
+			o.name, o.Namespace)
 	case o.output != "" && o.name != "" && len(records) == 1:
 		return printer.JSON(o.Terminal, records[0], o.output)
 	case o.output != "":
@@ -102,15 +104,18 @@ func (o *Options) Run(ctx context.Context) error {
 		return nil
 	}
 	w := tabwriter.NewWriter(o.Out, 0, 0, 3, ' ', 0)
-	written := slices.ContainsFunc(records, func(r v1alpha1.PlanRecord) bool { return WrittenByOthers(r.RequestedBy, r.Contributors) })
+	written := slices.ContainsFunc(records,
+		func(r v1alpha1.PlanRecord) bool { return WrittenByOthers(r.RequestedBy, r.Contributors) })
 	fmt.Fprintln(w, "WHEN\tPLAN\tASKED BY\t"+WrittenColumn(written, "WRITTEN BY")+"DECIDED BY\tSUMMARY\tOUTCOME")
 	for _, r := range records {
 		summary := ""
 		if r.Summary != nil {
 			summary = r.Summary.Text
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s%s\t%s\t%s\n", decidedAt(&r).UTC().Format(time.RFC3339), r.Plan.Name, planapi.Requester(r.RequestedBy, r.CheckRequestedBy),
-			WrittenColumn(written, strings.Join(contributor.Names(r.Contributors), ", ")), deciders(&r), summary, recordOutcome(&r))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s%s\t%s\t%s\n", decidedAt(&r).UTC().Format(time.RFC3339), r.Plan.Name,
+			planapi.Requester(r.RequestedBy, r.CheckRequestedBy),
+			WrittenColumn(written, strings.Join(contributor.Names(r.Contributors), ", ")), deciders(&r), summary,
+			recordOutcome(&r))
 	}
 	return w.Flush()
 }
@@ -124,7 +129,8 @@ func (o *Options) Records(ctx context.Context) ([]v1alpha1.PlanRecord, error) {
 	}
 	for {
 		page := &v1alpha1.PlanRecordList{}
-		err := o.Hykube.Get().Namespace(o.Namespace).Resource("planrecords").VersionedParams(&opts, metav1.ParameterCodec).Do(ctx).Into(page)
+		err := o.Hykube.Get().Namespace(o.Namespace).Resource("planrecords").VersionedParams(&opts,
+			metav1.ParameterCodec).Do(ctx).Into(page)
 		if err != nil {
 			return nil, fmt.Errorf("list records of plans in namespace %q: %w", o.Namespace, o.Explain(err))
 		}
@@ -252,7 +258,8 @@ func decidedAt(r *v1alpha1.PlanRecord) time.Time {
 
 // recordOutcome returns the outcome of a plan, or that it is still being applied.
 func recordOutcome(r *v1alpha1.PlanRecord) string {
-	if g := r.Progress; g != nil && (r.Outcome == v1alpha1.ReasonAppliedInPart || g.Done > 0 && r.Outcome != "" && r.Outcome != v1alpha1.ReasonApplied) {
+	if g := r.Progress; g != nil && (r.Outcome == v1alpha1.ReasonAppliedInPart ||
+		g.Done > 0 && r.Outcome != "" && r.Outcome != v1alpha1.ReasonApplied) {
 		return fmt.Sprintf("%s (%s)", r.Outcome, planapi.Progress(g, r.Outcome))
 	}
 	return cmp.Or(r.Outcome, v1alpha1.ReasonApplying)

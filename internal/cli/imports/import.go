@@ -75,9 +75,11 @@ waits for another user's approval, both stay, and the command prints how to take
 		RunE:              session.Run(o),
 	}
 	fset := cmd.Flags()
-	fset.StringArrayVar(&o.identity, "identity", nil, "Attribute of the identity, such as id=ins-1; the value is a text or JSON; repeatable")
+	fset.StringArrayVar(&o.identity, "identity", nil,
+		"Attribute of the identity, such as id=ins-1; the value is a text or JSON; repeatable")
 	fset.StringVar(&o.out, "out", "", "Write the generated object to this file, which must not exist")
-	fset.StringVar(&o.config, "provider-config", "", "ProviderConfig of the resource; the default is that of a resource without lifecycle.providerConfig")
+	fset.StringVar(&o.config, "provider-config", "",
+		"ProviderConfig of the resource; the default is that of a resource without lifecycle.providerConfig")
 	fset.BoolVar(&o.generate, "generate-only", false, "Print the generated object and record nothing")
 	o.AddFlags(fset, "Apply without asking")
 	return cmd
@@ -122,7 +124,8 @@ func (o *Options) Validate() error {
 	}
 	if o.out != "" {
 		if _, err := os.Lstat(o.out); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("--out %s: the file exists, and import does not overwrite files; choose another name", o.out)
+			return fmt.Errorf("--out %s: the file exists, and import does not overwrite files; choose another name",
+				o.out)
 		}
 	}
 	if o.generate {
@@ -171,7 +174,8 @@ func (o *Options) Run(ctx context.Context) error {
 	case o.generate || o.out != "":
 		return fmt.Errorf("import: %s exists already, so the command generates no object: leave out --generate-only and --out, or choose another name", objects.Long(k, o.Target.Name))
 	case has:
-		return fmt.Errorf("import: %s already has infrastructure: kubectl hykube state show %s/%s -n %s", objects.Long(k, o.Target.Name), k.Kind, o.Target.Name, ns)
+		return fmt.Errorf("import: %s already has infrastructure: kubectl hykube state show %s/%s -n %s",
+			objects.Long(k, o.Target.Name), k.Kind, o.Target.Name, ns)
 	case old.GetDeletionTimestamp() != nil:
 		return fmt.Errorf("import: %s is marked for deletion", objects.Long(k, o.Target.Name))
 	default:
@@ -183,10 +187,13 @@ func (o *Options) Run(ctx context.Context) error {
 	if o.Written != nil {
 		o.TakeBack = o.Undo
 	}
-	return o.settle(ctx, o.PlanAndApply(ctx, []operation.Wanted{{Namespace: ns, Base: "import", Spec: v1alpha1.PlanSpec{Targets: []string{o.Target.Address()}}}}))
+	return o.settle(ctx, o.PlanAndApply(ctx,
+		[]operation.Wanted{{Namespace: ns, Base: "import",
+			Spec: v1alpha1.PlanSpec{Targets: []string{o.Target.Address()}}}}))
 }
 
-// MayRecord returns an error if the user may not record the import of a resource, or not plan it. Nothing is written before.
+// MayRecord returns an error if the user may not record the import of a resource, or not plan it. Nothing is written
+// before.
 func (o *Options) MayRecord(ctx context.Context, k session.Kind, ns string, instance bool) error {
 	verb, gvr := "patch", k.GVR
 	if instance {
@@ -199,7 +206,8 @@ func (o *Options) MayRecord(ctx context.Context, k session.Kind, ns string, inst
 		}
 		need = `"create" on plans`
 	}
-	return &exit.Error{Code: exit.Refused, Cause: fmt.Errorf("import: nothing was recorded: you need the verb %s in namespace %s", need, ns)}
+	return &exit.Error{Code: exit.Refused,
+		Cause: fmt.Errorf("import: nothing was recorded: you need the verb %s in namespace %s", need, ns)}
 }
 
 // Configure writes lifecycle.import of an existing object.
@@ -247,7 +255,9 @@ func (o *Options) recordGenerated(ctx context.Context, k session.Kind, ns string
 // generated queries the resource from the provider, and prints an object that imports it.
 func (o *Options) generated(ctx context.Context, k session.Kind, ns string) (*manifest.Manifest, error) {
 	provider, _ := v1alpha1.ProviderOfGroup(k.GVR.Group)
-	q, err := query.Run(ctx, o.Session, ns, v1alpha1.QuerySpec{Type: o.Target.Type, Provider: provider, ProviderConfig: o.config, Import: &o.By, Manifests: true})
+	q, err := query.Run(ctx, o.Session, ns,
+		v1alpha1.QuerySpec{Type: o.Target.Type, Provider: provider, ProviderConfig: o.config, Import: &o.By,
+			Manifests: true})
 	if err != nil {
 		return nil, err
 	}
@@ -255,7 +265,8 @@ func (o *Options) generated(ctx context.Context, k session.Kind, ns string) (*ma
 		return nil, fmt.Errorf("import: provider %q could not read the resource. Nothing was recorded", provider)
 	}
 	if len(q.Status.Results) == 0 || q.Status.Results[0].Manifest == nil {
-		return nil, fmt.Errorf("import: provider %q finds no %s with this ID or identity. Nothing was recorded", provider, o.Target.Type)
+		return nil, fmt.Errorf("import: provider %q finds no %s with this ID or identity. Nothing was recorded",
+			provider, o.Target.Type)
 	}
 	r := q.Status.Results[0]
 	if r.ManagedBy != "" {

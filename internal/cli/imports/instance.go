@@ -44,7 +44,8 @@ func (o *Options) importInstance(ctx context.Context, k session.Kind, ns string)
 	if has, err := objects.HasInfrastructure(ctx, o.Session, u); err != nil {
 		return err
 	} else if has {
-		return fmt.Errorf("import: %s already has infrastructure: kubectl hykube state show %s -n %s", o.Target.Address(), shell.Word(o.Target.Address()), ns)
+		return fmt.Errorf("import: %s already has infrastructure: kubectl hykube state show %s -n %s",
+			o.Target.Address(), shell.Word(o.Target.Address()), ns)
 	}
 	instance, _ := u.Object[v1alpha1.FieldInstance].(map[string]any)
 	set, _ := instance["set"].(string)
@@ -53,12 +54,16 @@ func (o *Options) importInstance(ctx context.Context, k session.Kind, ns string)
 	change := func(entries func([]v1alpha1.InstanceImport) []v1alpha1.InstanceImport) error {
 		return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 			s := &v1alpha1.ResourceSet{}
-			if err := o.Hykube.Get().Namespace(ns).Resource(session.SetsResource).Name(set).Do(ctx).Into(s); err != nil {
+			if err := o.Hykube.Get().Namespace(ns).Resource(session.SetsResource).Name(set).Do(ctx).Into(
+				s); err != nil {
 				return err
 			}
-			declared = declared || slices.ContainsFunc(s.Spec.Imports, func(i v1alpha1.InstanceImport) bool { return equality.Semantic.DeepEqual(i, entry) })
-			s.Spec.Imports = entries(slices.DeleteFunc(s.Spec.Imports, func(i v1alpha1.InstanceImport) bool { return i.Key == key.Text() }))
-			return o.Hykube.Put().Namespace(ns).Resource(session.SetsResource).Name(set).Param("fieldManager", objects.FieldManager).Body(s).Do(ctx).Error()
+			declared = declared || slices.ContainsFunc(s.Spec.Imports,
+				func(i v1alpha1.InstanceImport) bool { return equality.Semantic.DeepEqual(i, entry) })
+			s.Spec.Imports = entries(slices.DeleteFunc(s.Spec.Imports,
+				func(i v1alpha1.InstanceImport) bool { return i.Key == key.Text() }))
+			return o.Hykube.Put().Namespace(ns).Resource(session.SetsResource).Name(set).Param("fieldManager",
+				objects.FieldManager).Body(s).Do(ctx).Error()
 		})
 	}
 	err = change(func(rest []v1alpha1.InstanceImport) []v1alpha1.InstanceImport {
@@ -81,7 +86,8 @@ func (o *Options) importInstance(ctx context.Context, k session.Kind, ns string)
 		return nil
 	}
 	o.Gap, o.Refuse, o.TakeBack = true, o.RefuseReplacement, undo
-	err = o.PlanAndApply(ctx, []operation.Wanted{{Namespace: ns, Base: "import", Spec: v1alpha1.PlanSpec{Targets: []string{o.Target.Address()}}}})
+	err = o.PlanAndApply(ctx, []operation.Wanted{{Namespace: ns, Base: "import",
+		Spec: v1alpha1.PlanSpec{Targets: []string{o.Target.Address()}}}})
 	if err == nil && wrote {
 		return o.removeApplied(ctx, k, ns, set, remove)
 	}
@@ -102,9 +108,11 @@ func (o *Options) removeApplied(ctx context.Context, k session.Kind, ns, set str
 		fmt.Fprintf(o.ErrOut, "Warning: the resource was imported, but its entry in spec.imports of the ResourceSet %q stays: %v\nRemove the entry: kubectl edit resourceset %s -n %s\n", set, err, set, ns)
 		return nil
 	}
-	plans, err := o.Plan(ctx, []operation.Wanted{{Namespace: ns, Base: "import", Spec: v1alpha1.PlanSpec{Targets: []string{o.Target.Address()}}}})
+	plans, err := o.Plan(ctx, []operation.Wanted{{Namespace: ns, Base: "import",
+		Spec: v1alpha1.PlanSpec{Targets: []string{o.Target.Address()}}}})
 	if err == nil && len(plans) == 1 && planapi.Waiting(plans[0]) {
-		_, err = planapi.Decide(ctx, o.Session, plans[0], v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: plans[0].Status.Digest})
+		_, err = planapi.Decide(ctx, o.Session, plans[0],
+			v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: plans[0].Status.Digest})
 	}
 	if err != nil { // the next plan settles the instance
 		fmt.Fprintf(o.ErrOut, "Warning: %v\n", err)
@@ -115,7 +123,8 @@ func (o *Options) removeApplied(ctx context.Context, k session.Kind, ns, set str
 // Awaited reports whether a plan of the command still waits or runs, so that it needs what the command recorded.
 func (o *Options) Awaited(ctx context.Context) bool {
 	for _, p := range o.Made {
-		if now, err := planapi.Read(ctx, o.Session, p.Namespace, p.Name); err == nil && now.UID == p.UID && !now.Ended() {
+		if now, err := planapi.Read(ctx, o.Session, p.Namespace, p.Name); err == nil && now.UID == p.UID &&
+			!now.Ended() {
 			return true
 		}
 	}

@@ -176,7 +176,8 @@ func (o *Options) undoOnce(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return client.Resource(k.GVR).Namespace(ns).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
+		return client.Resource(k.GVR).Namespace(ns).Delete(ctx, name,
+			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
 	}
 	patch := map[string]any{"metadata": map[string]any{"uid": uid, "resourceVersion": version}}
 	for key, v := range w.undo {
@@ -210,7 +211,8 @@ func (o *Options) RefuseReplacement(ctx context.Context, p *v1alpha1.Plan) error
 			fmt.Fprintln(o.ErrOut, "Warning: "+err.Error())
 		}
 	}
-	return &exit.Error{Code: exit.Refused, Cause: fmt.Errorf("plan %q would destroy a resource that it imports, and the command never does that:\n%s\n"+
-		"Make the spec match the real resource, and run the same command again. To replace the resource on purpose, set lifecycle.import in the file and run `kubectl hykube apply`.\n"+
-		"No infrastructure was changed", p.Name, strings.Join(lines, "\n"))}
+	return &exit.Error{Code: exit.Refused,
+		Cause: fmt.Errorf("plan %q would destroy a resource that it imports, and the command never does that:\n%s\n"+
+			"Make the spec match the real resource, and run the same command again. To replace the resource on purpose, set lifecycle.import in the file and run `kubectl hykube apply`.\n"+
+			"No infrastructure was changed", p.Name, strings.Join(lines, "\n"))}
 }

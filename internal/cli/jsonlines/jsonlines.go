@@ -29,7 +29,8 @@ func (l *Writer) line(level, kind, message string, fields map[string]any) {
 		return
 	}
 	out := map[string]any{
-		"@level": level, "@message": message, "@module": "hykube.ui", "@timestamp": time.Now().UTC().Format(time.RFC3339Nano), "type": kind,
+		"@level": level, "@message": message, "@module": "hykube.ui",
+		"@timestamp": time.Now().UTC().Format(time.RFC3339Nano), "type": kind,
 	}
 	for name, v := range fields {
 		out[name] = v
@@ -74,7 +75,8 @@ func (l *Writer) Planned(c *v1alpha1.PlanChange) {
 		return
 	}
 	if len(c.Drift) > 0 {
-		l.line("info", "resource_drift", c.Address+": Drift detected", map[string]any{"change": map[string]any{"resource": lineResource(c), "action": "update"}})
+		l.line("info", "resource_drift", c.Address+": Drift detected",
+			map[string]any{"change": map[string]any{"resource": lineResource(c), "action": "update"}})
 	}
 	if diff.Quiet(c) || c.Action == "" {
 		return
@@ -89,19 +91,23 @@ func (l *Writer) Planned(c *v1alpha1.PlanChange) {
 	if c.Importing != nil {
 		change["importing"] = map[string]any{"id": c.Importing.ID}
 	}
-	l.line("info", "planned_change", fmt.Sprintf("%s: Plan to %s", c.Address, lineAction(c)), map[string]any{"change": change})
+	l.line("info", "planned_change", fmt.Sprintf("%s: Plan to %s", c.Address, lineAction(c)),
+		map[string]any{"change": change})
 }
 
 // Summary writes the counts of a plan, or of its applied changes.
 func (l *Writer) Summary(p *v1alpha1.Plan, sum v1alpha1.PlanSummary, operation string) {
-	message := fmt.Sprintf("Plan: %d to add, %d to change, %d to destroy.", sum.Create+sum.Replace, sum.Update, sum.Delete+sum.Replace)
+	message := fmt.Sprintf("Plan: %d to add, %d to change, %d to destroy.", sum.Create+sum.Replace, sum.Update,
+		sum.Delete+sum.Replace)
 	if operation != "plan" {
-		message = fmt.Sprintf("%s complete! Resources: %s.", strings.ToUpper(operation[:1])+operation[1:], printer.Counts(sum))
+		message = fmt.Sprintf("%s complete! Resources: %s.", strings.ToUpper(operation[:1])+operation[1:],
+			printer.Counts(sum))
 	}
 	l.line("info", "change_summary", message, map[string]any{
 		"plan": map[string]any{"name": p.Name, "namespace": p.Namespace},
 		"changes": map[string]any{
-			"add": sum.Create + sum.Replace, "change": sum.Update, "import": sum.Import, "remove": sum.Delete + sum.Replace, "operation": operation,
+			"add": sum.Create + sum.Replace, "change": sum.Update, "import": sum.Import,
+			"remove": sum.Delete + sum.Replace, "operation": operation,
 		},
 	})
 }
@@ -109,19 +115,23 @@ func (l *Writer) Summary(p *v1alpha1.Plan, sum v1alpha1.PlanSummary, operation s
 // Began writes that the apply of a change began.
 func (l *Writer) Began(c *v1alpha1.PlanChange) {
 	if l != nil {
-		l.line("info", "apply_start", fmt.Sprintf("%s: %s...", c.Address, printer.Verbs(c)[0]), map[string]any{"hook": map[string]any{"resource": lineResource(c), "action": lineAction(c)}})
+		l.line("info", "apply_start", fmt.Sprintf("%s: %s...", c.Address, printer.Verbs(c)[0]),
+			map[string]any{"hook": map[string]any{"resource": lineResource(c), "action": lineAction(c)}})
 	}
 }
 
 // Still writes that the apply of a change continues.
 func (l *Writer) Still(c *v1alpha1.PlanChange, elapsed time.Duration) {
 	if l != nil {
-		l.line("info", "apply_progress", fmt.Sprintf("%s: Still %s... [%ds elapsed]", c.Address, printer.Verbs(c)[2], int(elapsed.Seconds())),
-			map[string]any{"hook": map[string]any{"resource": lineResource(c), "action": lineAction(c), "elapsed_seconds": int(elapsed.Seconds())}})
+		l.line("info", "apply_progress",
+			fmt.Sprintf("%s: Still %s... [%ds elapsed]", c.Address, printer.Verbs(c)[2], int(elapsed.Seconds())),
+			map[string]any{"hook": map[string]any{"resource": lineResource(c), "action": lineAction(c),
+				"elapsed_seconds": int(elapsed.Seconds())}})
 	}
 }
 
-// Paused writes that a rollout pauses. Terraform has no rollouts, so the line has the type of its unstructured messages.
+// Paused writes that a rollout pauses. Terraform has no rollouts, so the line has the type of its unstructured
+// messages.
 func (l *Writer) Paused(p *v1alpha1.Plan, message string) {
 	l.line("info", "log", message, map[string]any{"plan": map[string]any{"name": p.Name, "namespace": p.Namespace}})
 }
@@ -135,7 +145,8 @@ func (l *Writer) Ended(c *v1alpha1.PlanChange, id string) {
 	if c.StartedAt != nil && c.FinishedAt != nil {
 		hook["elapsed_seconds"] = int(c.FinishedAt.Sub(c.StartedAt.Time).Seconds())
 	}
-	kind, message := "apply_errored", fmt.Sprintf("%s: %s errored: %s", c.Address, printer.Verbs(c)[1], printer.OneLine(c))
+	kind, message := "apply_errored",
+		fmt.Sprintf("%s: %s errored: %s", c.Address, printer.Verbs(c)[1], printer.OneLine(c))
 	if c.State == v1alpha1.ChangeDone {
 		kind, message = "apply_complete", fmt.Sprintf("%s: %s complete", c.Address, printer.Verbs(c)[1])
 		if id != "" {
@@ -160,7 +171,8 @@ func (l *Writer) Diagnostic(d v1alpha1.Diagnostic) {
 			out[name] = v
 		}
 	}
-	l.line(level, "diagnostic", strings.ToUpper(severity[:1])+severity[1:]+": "+d.Summary, map[string]any{"diagnostic": out})
+	l.line(level, "diagnostic", strings.ToUpper(severity[:1])+severity[1:]+": "+d.Summary,
+		map[string]any{"diagnostic": out})
 }
 
 // Failed writes the error that ends the command, unless the command has already written the reason.

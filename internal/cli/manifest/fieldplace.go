@@ -55,8 +55,8 @@ func (m Manifest) errorAt(field, format string, args ...any) error {
 	return &PositionError{m.File, line, column, fmt.Sprintf(format, args...)}
 }
 
-// FieldPosition returns the line and column of a field's key in its file, or of an expression in its value. The column is 0
-// if the field is not found.
+// FieldPosition returns the line and column of a field's key in its file, or of an expression in its value. The column
+// is 0 if the field is not found.
 func (m Manifest) FieldPosition(field string) (line, column int) {
 	node := m.node()
 	if node == nil {

@@ -24,7 +24,8 @@ func (f *Flags) Add(fs *pflag.FlagSet) {
 	f.Modules.AddName(fs)
 	f.Modules.addValues(fs)
 	fs.BoolVar(&f.Force, "force-conflicts", false, "Take over fields that other managers own")
-	fs.DurationVar(&f.Timeout, "provider-timeout", 5*time.Minute, "How long to wait for the installation of a provider in the files")
+	fs.DurationVar(&f.Timeout, "provider-timeout", 5*time.Minute,
+		"How long to wait for the installation of a provider in the files")
 }
 
 // AddFilenames adds kubectl's flags for files, directories, URLs, standard input and kustomizations.
@@ -68,7 +69,8 @@ func (f *Flags) RepeatFlags() string {
 	return text
 }
 
-// repeatFlags returns the flags that name the same Module and values. It shows no value of --var, which may be a secret.
+// repeatFlags returns the flags that name the same Module and values. It shows no value of --var, which may be a
+// secret.
 func (f *moduleFlags) repeatFlags() (text string) {
 	if f.Name != "" {
 		text = " --module " + shell.Word(f.Name)

@@ -128,7 +128,8 @@ type NoObjectsError struct {
 }
 
 func (e *NoObjectsError) Error() string {
-	return fmt.Sprintf("no objects in %s: files end in .yaml, .yml or .json; -R also looks into sub-directories", e.paths)
+	return fmt.Sprintf("no objects in %s: files end in .yaml, .yml or .json; -R also looks into sub-directories",
+		e.paths)
 }
 
 // expand returns the files of a path in a stable order, as kubectl does.
@@ -229,7 +230,8 @@ func Parse(file string, data []byte) ([]Manifest, error) {
 		}
 		m, ok := raw.(map[string]any)
 		if !ok {
-			bad = append(bad, &PositionError{name, doc.line, 0, "the document is not a Kubernetes object: it needs apiVersion, kind and metadata"})
+			bad = append(bad, &PositionError{name, doc.line, 0,
+				"the document is not a Kubernetes object: it needs apiVersion, kind and metadata"})
 			continue
 		}
 		objects, list := []any{m}, false
@@ -284,14 +286,17 @@ func checkManifest(m Manifest) error {
 	// A plan of the files names each resource, which fails for an invalid name.
 	if _, ok := v1alpha1.ProviderOfGroup(m.Object.GroupVersionKind().Group); ok && len(missing)+len(bad) == 0 {
 		for _, why := range validation.NameIsDNSSubdomain(m.Object.GetName(), false) {
-			bad = append(bad, m.errorAt("metadata.name", "%s %q: metadata.name: Invalid value: %s", m.Object.GetKind(), m.Object.GetName(), why))
+			bad = append(bad, m.errorAt("metadata.name", "%s %q: metadata.name: Invalid value: %s", m.Object.GetKind(),
+				m.Object.GetName(), why))
 		}
 	}
 	if m.Object.GroupVersionKind().GroupKind() == v1alpha1.Kind("Resource") {
-		bad = append(bad, m.errorAt("kind", "Resource %q: Resources are a read-only table of the objects of all providers' kinds; write the object itself", m.Object.GetName()))
+		bad = append(bad, m.errorAt("kind",
+			"Resource %q: Resources are a read-only table of the objects of all providers' kinds; write the object itself", m.Object.GetName()))
 	}
 	if len(missing) > 0 {
-		bad = append([]error{&PositionError{m.File, m.Line, 0, strings.Join(missing, " and ") + " must be set"}}, bad...)
+		bad = append([]error{&PositionError{m.File, m.Line, 0, strings.Join(missing, " and ") + " must be set"}},
+			bad...)
 	}
 	return errors.Join(bad...)
 }
@@ -372,9 +377,11 @@ func duplicates(ms []Manifest) []error {
 	seen := map[string]Manifest{}
 	var bad []error
 	for _, m := range ms {
-		key := m.Object.GroupVersionKind().GroupKind().String() + "\x00" + m.Object.GetNamespace() + "\x00" + m.Object.GetName()
+		key := m.Object.GroupVersionKind().GroupKind().String() + "\x00" + m.Object.GetNamespace() + "\x00" +
+			m.Object.GetName()
 		if first, ok := seen[key]; ok {
-			bad = append(bad, &PositionError{m.File, m.Line, 0, fmt.Sprintf("%s %q is already in %s", m.Object.GetKind(), m.Object.GetName(), first.Where())})
+			bad = append(bad, &PositionError{m.File, m.Line, 0,
+				fmt.Sprintf("%s %q is already in %s", m.Object.GetKind(), m.Object.GetName(), first.Where())})
 			continue
 		}
 		seen[key] = m

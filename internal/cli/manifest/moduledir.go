@@ -31,7 +31,8 @@ type moduleFlags struct {
 
 // AddName adds the flag that names the Module of a directory.
 func (f *moduleFlags) AddName(fs *pflag.FlagSet) {
-	fs.StringVar(&f.Name, "module", "", "Name of the Module for a directory with Terraform files (default: that of the directory)")
+	fs.StringVar(&f.Name, "module", "",
+		"Name of the Module for a directory with Terraform files (default: that of the directory)")
 }
 
 func (f *moduleFlags) addValues(fs *pflag.FlagSet) {
@@ -89,7 +90,8 @@ type moduleFiles struct {
 	objects map[string]bool
 }
 
-// moduleDirectory splits the files of a directory with Terraform files. It returns those with objects, and nil for another directory.
+// moduleDirectory splits the files of a directory with Terraform files. It returns those with objects, and nil for
+// another directory.
 func moduleDirectory(dir string, files []string) (objects []string, of *moduleFiles) {
 	if !moduledir.Has(dir) {
 		return files, nil
@@ -100,7 +102,8 @@ func moduleDirectory(dir string, files []string) (objects []string, of *moduleFi
 		if err != nil || terraformFile(file) || strings.HasPrefix(filepath.ToSlash(within), ".terraform/") {
 			continue
 		}
-		if content, err := os.ReadFile(file); err != nil || hasObjects(content) { // the error is reported with the objects
+		// the error is reported with the objects
+		if content, err := os.ReadFile(file); err != nil || hasObjects(content) {
 			objects = append(objects, file)
 			of.objects[filepath.ToSlash(within)] = true
 		}
@@ -123,7 +126,8 @@ func notAlone(file string) error {
 }
 
 // packModules adds the objects of the directories with Terraform files to those of the other files.
-func packModules(ctx context.Context, s *session.Session, directories []*moduleFiles, flags *moduleFlags, ms []Manifest) ([]Manifest, error) {
+func packModules(ctx context.Context, s *session.Session, directories []*moduleFiles, flags *moduleFlags,
+	ms []Manifest) ([]Manifest, error) {
 	switch {
 	case len(directories) == 0:
 		return ms, flags.Check()
@@ -139,7 +143,8 @@ func packModules(ctx context.Context, s *session.Session, directories []*moduleF
 }
 
 // packModule adds the objects of a directory with Terraform files to those of the other files.
-func packModule(ctx context.Context, s *session.Session, of *moduleFiles, flags *moduleFlags, ms []Manifest) ([]Manifest, error) {
+func packModule(ctx context.Context, s *session.Session, of *moduleFiles, flags *moduleFlags,
+	ms []Manifest) ([]Manifest, error) {
 	dir, err := moduledir.Read(of.dir, func(name string) bool { return of.objects[name] })
 	if err != nil {
 		return nil, err
@@ -186,8 +191,8 @@ func packModule(ctx context.Context, s *session.Session, of *moduleFiles, flags 
 	return ms, nil
 }
 
-// writtenModule returns the index of the Module without a source that the files have for the directory; -1 without one. The
-// directory gives it its source.
+// writtenModule returns the index of the Module without a source that the files have for the directory; -1 without one.
+// The directory gives it its source.
 func writtenModule(dir, name string, ms []Manifest) (int, error) {
 	var found []int
 	for i, m := range ms {
@@ -202,7 +207,8 @@ func writtenModule(dir, name string, ms []Manifest) (int, error) {
 	case 1:
 		return found[0], nil
 	}
-	return -1, fmt.Errorf("%s and %s have Modules without spec.source: choose the one for %s with --module", ms[found[0]].Where(), ms[found[1]].Where(), dir)
+	return -1, fmt.Errorf("%s and %s have Modules without spec.source: choose the one for %s with --module",
+		ms[found[0]].Where(), ms[found[1]].Where(), dir)
 }
 
 // moduleName returns the name of the Module for a directory, and says if it is not the directory's own.

@@ -42,7 +42,8 @@ type moduleReleaseOptions struct {
 }
 
 func newModuleRelease(s *session.Session) *cobra.Command {
-	o := &moduleReleaseOptions{Operation: operation.New(s, "Do you want Hykube to forget these resources? They stay as they are.")}
+	o := &moduleReleaseOptions{Operation: operation.New(s,
+		"Do you want Hykube to forget these resources? They stay as they are.")}
 	cmd := &cobra.Command{
 		Use:   "release NAME",
 		Short: "Hand the resources of a Module back to Terraform",
@@ -92,7 +93,8 @@ func (o *moduleReleaseOptions) Run(ctx context.Context) error {
 		return fmt.Errorf("module release: %w", err)
 	}
 	o.Refuse = o.saveBefore
-	if err := o.PlanAndApply(ctx, []operation.Wanted{{Namespace: o.Namespace, Base: "release", Spec: v1alpha1.PlanSpec{Targets: []string{v1alpha1.ModulePath("", o.name, nil)}}}}); err != nil {
+	if err := o.PlanAndApply(ctx, []operation.Wanted{{Namespace: o.Namespace, Base: "release",
+		Spec: v1alpha1.PlanSpec{Targets: []string{v1alpha1.ModulePath("", o.name, nil)}}}}); err != nil {
 		fmt.Fprintf(o.ErrOut, "The Module %q stays marked for deletion, with the mode Observe: plans can forget its resources, and change none.\n"+
 			"To go on: kubectl hykube module release %s -o %s -n %s\n"+
 			"To keep the Module: kubectl hykube undelete module/%[2]s -n %[4]s\n"+
@@ -105,14 +107,16 @@ func (o *moduleReleaseOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// observeAndDelete sets the mode Observe, and then deletes the Module, which waits until a plan has forgotten its resources.
+// observeAndDelete sets the mode Observe, and then deletes the Module, which waits until a plan has forgotten its
+// resources.
 func (o *moduleReleaseOptions) observeAndDelete(ctx context.Context) error {
 	u, err := objects.Get(ctx, o.Session, session.ModuleKind, o.Namespace, o.name)
 	if err != nil {
 		return err
 	}
 	if mode, _, _ := unstructured.NestedString(u.Object, "spec", "mode"); mode != string(v1alpha1.ModuleObserve) {
-		if u, err = objects.MergeAs(ctx, o.Session, objects.StateManager, session.ModuleKind, o.Namespace, o.name, map[string]any{"spec": map[string]any{"mode": v1alpha1.ModuleObserve}}); err != nil {
+		if u, err = objects.MergeAs(ctx, o.Session, objects.StateManager, session.ModuleKind, o.Namespace, o.name,
+			map[string]any{"spec": map[string]any{"mode": v1alpha1.ModuleObserve}}); err != nil {
 			return err
 		}
 		fmt.Fprintf(o.Out, "%s configured: spec.mode is Observe\n", objects.Long(session.ModuleKind, o.name))
@@ -121,17 +125,19 @@ func (o *moduleReleaseOptions) observeAndDelete(ctx context.Context) error {
 		return nil
 	}
 	if _, err := objects.Mark(ctx, o.Session, session.ModuleKind, o.Namespace, u); err != nil {
-		return fmt.Errorf("%w\nThe Module has the mode Observe. To take that back: %s", err, state.SetModeCommand(o.name, o.Namespace, v1alpha1.ModuleManage))
+		return fmt.Errorf("%w\nThe Module has the mode Observe. To take that back: %s", err,
+			state.SetModeCommand(o.name, o.Namespace, v1alpha1.ModuleManage))
 	}
 	fmt.Fprintf(o.Out, "%s marked for deletion\n", objects.Long(session.ModuleKind, o.name))
 	return nil
 }
 
-// saveBefore writes the state again before the question. Until then, a plan of another user could change a record; an approval
-// after that is refused, because the plan is stale. It returns an error for a plan that does more than forget.
+// saveBefore writes the state again before the question. Until then, a plan of another user could change a record; an
+// approval after that is refused, because the plan is stale. It returns an error for a plan that does more than forget.
 func (o *moduleReleaseOptions) saveBefore(ctx context.Context, p *v1alpha1.Plan) error {
 	if s := p.Status.Summary; s != nil && s.Create+s.Update+s.Replace+s.Delete+s.Invoke > 0 {
-		return &exit.Error{Code: exit.Refused, Cause: fmt.Errorf("plan %q does more than forget the resources of the Module %q: kubectl hykube discard %s -n %s", p.Name, o.name, p.Name, p.Namespace)}
+		return &exit.Error{Code: exit.Refused,
+			Cause: fmt.Errorf("plan %q does more than forget the resources of the Module %q: kubectl hykube discard %s -n %s", p.Name, o.name, p.Name, p.Namespace)}
 	}
 	return o.save(ctx)
 }
@@ -143,12 +149,14 @@ func (o *moduleReleaseOptions) save(ctx context.Context) error {
 		return err
 	}
 	if len(state.Resources) == 0 {
-		return fmt.Errorf("the Module %q has no infrastructure to hand back: kubectl delete module %s -n %s", o.name, o.name, o.Namespace)
+		return fmt.Errorf("the Module %q has no infrastructure to hand back: kubectl delete module %s -n %s", o.name,
+			o.name, o.Namespace)
 	}
 	return saveState(o.file, state)
 }
 
-// saveState writes a state to a file that only the user can read. It replaces an older state of the same lineage, and no other file.
+// saveState writes a state to a file that only the user can read. It replaces an older state of the same lineage, and
+// no other file.
 func saveState(path string, file *tfstate.File) error {
 	if err := replaceable(path, file); err != nil {
 		return err
@@ -182,7 +190,8 @@ func replaceable(path string, state *tfstate.File) error {
 	}
 	defer f.Close()
 	if old, err := tfstate.Parse(f); err != nil || old.Lineage != state.Lineage || old.Serial >= state.Serial {
-		return fmt.Errorf("the file %s exists, and is no older state of this Module: choose another file with -o FILE", path)
+		return fmt.Errorf("the file %s exists, and is no older state of this Module: choose another file with -o FILE",
+			path)
 	}
 	return nil
 }

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// suggestions is the maximum number of other namespaces in a message, and maxSearched that of the namespaces that the
-	// command searches for resources.
+	// suggestions is the maximum number of other namespaces in a message, and maxSearched that of the namespaces that
+	// the command searches for resources.
 	suggestions = 3
 	maxSearched = 12
 	// suggestWithin is the maximum time of that search.
@@ -61,7 +61,8 @@ func namespacesInUse(ctx context.Context, s *session.Session, but string) []stri
 	if err != nil {
 		return nil
 	}
-	kinds = append(kinds, session.Kind{GVR: v1alpha1.SchemeGroupVersion.WithResource(session.SetsResource)}) // their instances are no objects
+	// their instances are no objects
+	kinds = append(kinds, session.Kind{GVR: v1alpha1.SchemeGroupVersion.WithResource(session.SetsResource)})
 	planned := map[string]int{}
 	if plans, err := planapi.List(ctx, s, ""); err == nil {
 		for i := range plans {

@@ -23,7 +23,8 @@ import (
 )
 
 // InstancesOf returns the instances of a ResourceSet or a Module, whose resource is given. It reads them in pages.
-func InstancesOf(ctx context.Context, s *session.Session, resource, namespace, name string) iter.Seq2[*unstructured.Unstructured, error] {
+func InstancesOf(ctx context.Context, s *session.Session, resource, namespace,
+	name string) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		for cont := ""; ; {
 			page := &v1alpha1.ResourceSetInstanceList{}
@@ -46,9 +47,10 @@ func InstancesOf(ctx context.Context, s *session.Session, resource, namespace, n
 	}
 }
 
-// EachResource visits the objects of some kinds, as EachObject does, and then the instances of ResourceSets and Modules of
-// these kinds. A nil slice means the kinds of all providers.
-func EachResource(ctx context.Context, s *session.Session, kinds []session.Kind, namespace, selector string, visit func(session.Kind, *unstructured.Unstructured)) (denied []session.Kind, err error) {
+// EachResource visits the objects of some kinds, as EachObject does, and then the instances of ResourceSets and Modules
+// of these kinds. A nil slice means the kinds of all providers.
+func EachResource(ctx context.Context, s *session.Session, kinds []session.Kind, namespace, selector string,
+	visit func(session.Kind, *unstructured.Unstructured)) (denied []session.Kind, err error) {
 	if kinds == nil {
 		if kinds, err = s.ResourceKinds(ctx); err != nil {
 			return nil, err
@@ -87,9 +89,11 @@ func EachResource(ctx context.Context, s *session.Session, kinds []session.Kind,
 }
 
 // EachSet visits the ResourceSets whose template has one of some kinds. A user who may not list sets sees none.
-func EachSet(ctx context.Context, s *session.Session, kinds []session.Kind, namespace string, visit func(session.Kind, *v1alpha1.ResourceSet) error) error {
+func EachSet(ctx context.Context, s *session.Session, kinds []session.Kind, namespace string,
+	visit func(session.Kind, *v1alpha1.ResourceSet) error) error {
 	list := &v1alpha1.ResourceSetList{}
-	err := s.Hykube.Get().NamespaceIfScoped(namespace, namespace != "").Resource(session.SetsResource).Do(ctx).Into(list)
+	err := s.Hykube.Get().NamespaceIfScoped(namespace,
+		namespace != "").Resource(session.SetsResource).Do(ctx).Into(list)
 	if apierrors.IsForbidden(err) {
 		return nil
 	}
@@ -112,7 +116,8 @@ func EachSet(ctx context.Context, s *session.Session, kinds []session.Kind, name
 // Modules returns the Modules of a namespace; an empty one means all.
 func Modules(ctx context.Context, s *session.Session, namespace string) ([]v1alpha1.Module, error) {
 	list := &v1alpha1.ModuleList{}
-	if err := s.Hykube.Get().NamespaceIfScoped(namespace, namespace != "").Resource(session.ModulesResource).Do(ctx).Into(list); err != nil {
+	if err := s.Hykube.Get().NamespaceIfScoped(namespace,
+		namespace != "").Resource(session.ModulesResource).Do(ctx).Into(list); err != nil {
 		return nil, fmt.Errorf("list modules: %w", s.Explain(err))
 	}
 	return list.Items, nil
@@ -121,14 +126,16 @@ func Modules(ctx context.Context, s *session.Session, namespace string) ([]v1alp
 // GetModule returns a Module of the namespace.
 func GetModule(ctx context.Context, s *session.Session, name string) (*v1alpha1.Module, error) {
 	m := &v1alpha1.Module{}
-	if err := s.Hykube.Get().Namespace(s.Namespace).Resource(session.ModulesResource).Name(name).Do(ctx).Into(m); err != nil {
+	if err := s.Hykube.Get().Namespace(s.Namespace).Resource(session.ModulesResource).Name(name).Do(ctx).Into(
+		m); err != nil {
 		return nil, fmt.Errorf("get module %q: %w", name, s.Explain(err))
 	}
 	return m, nil
 }
 
 // EachInModules visits the resources of Modules with one of some kinds. A user who may not list Modules sees none.
-func EachInModules(ctx context.Context, s *session.Session, kinds []session.Kind, namespace string, visit func(session.Kind, *unstructured.Unstructured)) error {
+func EachInModules(ctx context.Context, s *session.Session, kinds []session.Kind, namespace string,
+	visit func(session.Kind, *unstructured.Unstructured)) error {
 	all, err := Modules(ctx, s, namespace)
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 		return nil
@@ -154,7 +161,8 @@ func EachInModules(ctx context.Context, s *session.Session, kinds []session.Kind
 
 // EachObject calls visit, never concurrently, for the objects of many kinds in a namespace. It skips kinds that the
 // user may not list, and returns them.
-func EachObject(ctx context.Context, s *session.Session, kinds []session.Kind, namespace, selector string, visit func(session.Kind, *unstructured.Unstructured)) (denied []session.Kind, err error) {
+func EachObject(ctx context.Context, s *session.Session, kinds []session.Kind, namespace, selector string,
+	visit func(session.Kind, *unstructured.Unstructured)) (denied []session.Kind, err error) {
 	var mu sync.Mutex
 	var failed atomic.Bool // start no further request after an error; running ones may finish
 	var group errgroup.Group
@@ -203,5 +211,6 @@ func PrintDenied(s *session.Session, w io.Writer, denied []session.Kind, what st
 	if s.Namespace == "" {
 		where = "all namespaces"
 	}
-	fmt.Fprintf(w, "%s you may not list %s in %s, so they are not %s.\n", s.Style.Yellow("Note:"), strings.Join(names, ", "), where, what)
+	fmt.Fprintf(w, "%s you may not list %s in %s, so they are not %s.\n", s.Style.Yellow("Note:"),
+		strings.Join(names, ", "), where, what)
 }

@@ -26,8 +26,8 @@ import (
 	"github.com/hykube/hykube/internal/suggest"
 )
 
-// ForgetAll marks all targets for deletion without a destroy. It then prints a sentence about the next applied plan, and
-// the commands to apply it or to revert the deletion.
+// ForgetAll marks all targets for deletion without a destroy. It then prints a sentence about the next applied plan,
+// and the commands to apply it or to revert the deletion.
 func (o *Named) ForgetAll(ctx context.Context, nextPlan string) error {
 	var wait []addrs.Target
 	err := o.EachTarget(func(t addrs.Target) error {
@@ -44,7 +44,8 @@ func (o *Named) ForgetAll(ctx context.Context, nextPlan string) error {
 			line += " --target " + t.Address()
 			back += " " + t.Kind() + "/" + t.Name
 		}
-		fmt.Fprintf(o.ErrOut, "%s:\n  %s -n %s\nUntil then you can take that back:\n  %s -n %s\n", nextPlan, line, ns, back, ns)
+		fmt.Fprintf(o.ErrOut, "%s:\n  %s -n %s\nUntil then you can take that back:\n  %s -n %s\n", nextPlan, line, ns,
+			back, ns)
 	}
 	return err
 }
@@ -62,7 +63,8 @@ func (o *Named) forget(ctx context.Context, t addrs.Target) (found addrs.Target,
 	if v1alpha1.IsVirtualName(t.Name) {
 		return t, false, fmt.Errorf("state rm: %s is an instance of a ResourceSet. Set lifecycle.destroy of the template to false, and then remove the key of the instance, or lower the count: the next plan forgets it", t.Address())
 	}
-	u, err := MergeAs(ctx, o.Session, StateManager, k, ns, t.Name, map[string]any{"lifecycle": map[string]any{"destroy": false}})
+	u, err := MergeAs(ctx, o.Session, StateManager, k, ns, t.Name,
+		map[string]any{"lifecycle": map[string]any{"destroy": false}})
 	if err != nil {
 		return t, false, err
 	}
@@ -125,7 +127,8 @@ func Post(ctx context.Context, s *session.Session, k session.Kind, namespace, na
 }
 
 // PostUID is post for the object with a UID.
-func PostUID(ctx context.Context, s *session.Session, k session.Kind, namespace, name string, uid types.UID, subresource string) error {
+func PostUID(ctx context.Context, s *session.Session, k session.Kind, namespace, name string, uid types.UID,
+	subresource string) error {
 	u := &unstructured.Unstructured{}
 	u.SetUID(uid)
 	u.SetGroupVersionKind(k.GVR.GroupVersion().WithKind(k.Kind))
@@ -168,18 +171,21 @@ func kindOf(ctx context.Context, s *session.Session, t addrs.Target) (session.Ki
 		if near := suggest.Nearest(t.Kind(), names); near != "" {
 			return session.Kind{}, fmt.Errorf("no provider has the kind %q: did you mean %q?", t.Kind(), near)
 		}
-		return session.Kind{}, fmt.Errorf("no provider has the kind %q: `kubectl hykube provider list` shows which are installed and ready, `kubectl hykube provider schema PROVIDER` what they have", t.Kind())
+		return session.Kind{}, fmt.Errorf(
+			"no provider has the kind %q: `kubectl hykube provider list` shows which are installed and ready, `kubectl hykube provider schema PROVIDER` what they have", t.Kind())
 	}
 	var full []string
 	for _, k := range found {
 		full = append(full, k.Kind+"."+k.GVR.Group+"/"+t.Name)
 	}
 	slices.Sort(full)
-	return session.Kind{}, fmt.Errorf("more than one provider has the kind %q: write %s", t.Kind(), strings.Join(full, " or "))
+	return session.Kind{}, fmt.Errorf("more than one provider has the kind %q: write %s", t.Kind(),
+		strings.Join(full, " or "))
 }
 
 // Get returns the object of a kind with a name.
-func Get(ctx context.Context, s *session.Session, k session.Kind, namespace, name string) (*unstructured.Unstructured, error) {
+func Get(ctx context.Context, s *session.Session, k session.Kind, namespace,
+	name string) (*unstructured.Unstructured, error) {
 	u, err := s.Resource(k.GVR, namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("get %s %q in namespace %q: %w", k.Kind, name, namespace, err)
@@ -191,12 +197,14 @@ func Get(ctx context.Context, s *session.Session, k session.Kind, namespace, nam
 }
 
 // Merge changes an object with a JSON merge patch and strict field validation.
-func Merge(ctx context.Context, s *session.Session, k session.Kind, namespace, name string, patch any) (*unstructured.Unstructured, error) {
+func Merge(ctx context.Context, s *session.Session, k session.Kind, namespace, name string,
+	patch any) (*unstructured.Unstructured, error) {
 	return MergeAs(ctx, s, FieldManager, k, namespace, name, patch)
 }
 
 // MergeAs is merge with another field manager.
-func MergeAs(ctx context.Context, s *session.Session, manager string, k session.Kind, namespace, name string, patch any) (*unstructured.Unstructured, error) {
+func MergeAs(ctx context.Context, s *session.Session, manager string, k session.Kind, namespace, name string,
+	patch any) (*unstructured.Unstructured, error) {
 	body, err := json.Marshal(patch)
 	if err != nil {
 		return nil, fmt.Errorf("encode patch: %w", err)
@@ -211,12 +219,14 @@ func MergeAs(ctx context.Context, s *session.Session, manager string, k session.
 
 // Mark deletes an object without waiting. An object with infrastructure is only marked for deletion, until a plan
 // destroys it. waits is true if the object still exists.
-func Mark(ctx context.Context, s *session.Session, k session.Kind, namespace string, u *unstructured.Unstructured) (waits bool, err error) {
+func Mark(ctx context.Context, s *session.Session, k session.Kind, namespace string,
+	u *unstructured.Unstructured) (waits bool, err error) {
 	client, err := Quiet(s)
 	if err != nil {
 		return false, err
 	}
-	err = client.Resource(k.GVR).Namespace(namespace).Delete(ctx, u.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(u.GetUID())}})
+	err = client.Resource(k.GVR).Namespace(namespace).Delete(ctx, u.GetName(),
+		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(u.GetUID())}})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("delete %s %q: %w", k.Kind, u.GetName(), s.Explain(err))
 	}
@@ -240,8 +250,8 @@ func Managed(u *unstructured.Unstructured) bool {
 	return len(attributes) > 0
 }
 
-// HasInfrastructure reports whether an object shows infrastructure that is known to exist. After a replacement whose create was
-// lost, the object shows the old instance; after a loss of its record, the one that may exist.
+// HasInfrastructure reports whether an object shows infrastructure that is known to exist. After a replacement whose
+// create was lost, the object shows the old instance; after a loss of its record, the one that may exist.
 func HasInfrastructure(ctx context.Context, s *session.Session, u *unstructured.Unstructured) (bool, error) {
 	if !Managed(u) {
 		return false, nil
@@ -298,7 +308,8 @@ const (
 
 // ProviderSchema returns the OpenAPI document of a provider's kinds.
 func ProviderSchema(ctx context.Context, s *session.Session, provider string) (*openapi.Document, error) {
-	raw, err := s.Hykube.Get().AbsPath("/openapi/v3/apis/"+v1alpha1.ProviderGroup(provider)+"/"+v1alpha1.ResourceVersion).SetHeader("Accept", "application/json").Do(ctx).Raw()
+	raw, err := s.Hykube.Get().AbsPath("/openapi/v3/apis/"+v1alpha1.ProviderGroup(provider)+"/"+
+		v1alpha1.ResourceVersion).SetHeader("Accept", "application/json").Do(ctx).Raw()
 	if apierrors.IsNotFound(err) || err == nil && len(raw) == 0 {
 		return nil, fmt.Errorf("provider %q serves no kinds: `kubectl hykube provider list` shows which are installed and ready", provider)
 	}

@@ -50,7 +50,8 @@ func ReasonWords(reason string) string {
 // returns reason for other objects.
 func AwaitedEnd(u *unstructured.Unstructured, reason string) string {
 	switch {
-	case u.GetDeletionTimestamp() == nil, reason == v1alpha1.ReasonMoving, reason == v1alpha1.ReasonKeysUnknown, reason == v1alpha1.ReasonForgetting, reason == v1alpha1.ReasonCreateUnknown:
+	case u.GetDeletionTimestamp() == nil, reason == v1alpha1.ReasonMoving, reason == v1alpha1.ReasonKeysUnknown,
+		reason == v1alpha1.ReasonForgetting, reason == v1alpha1.ReasonCreateUnknown:
 		return reason
 	}
 	if destroy, set, _ := unstructured.NestedBool(u.Object, "lifecycle", "destroy"); set && !destroy {
@@ -66,7 +67,9 @@ func Readiness(u *unstructured.Unstructured) (reason, message string, ok bool) {
 	message, _ = c["message"].(string)
 	ok = c["status"] == string(metav1.ConditionTrue)
 	if instance, _ := u.Object[v1alpha1.FieldInstance].(map[string]any); instance[v1alpha1.FieldKeysUnknown] == true {
-		return v1alpha1.ReasonKeysUnknown, fmt.Sprintf("its %s %v does not know its keys, so no plan changes or destroys it", v1alpha1.OwnerKind(u.GetName()), instance["set"]), false
+		return v1alpha1.ReasonKeysUnknown,
+			fmt.Sprintf("its %s %v does not know its keys, so no plan changes or destroys it",
+				v1alpha1.OwnerKind(u.GetName()), instance["set"]), false
 	}
 	judged, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
 	if c == nil || judged != u.GetGeneration() && v1alpha1.OutdatedByEdit(reason, ok) { // it is about an earlier spec

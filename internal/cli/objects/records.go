@@ -27,8 +27,8 @@ type Unsettled struct {
 // NewUnsettled returns an Unsettled that has read nothing yet.
 func NewUnsettled(s *session.Session) Unsettled { return Unsettled{s, map[string]map[types.UID]bool{}} }
 
-// Has reports whether an object is one of them. To a user who may not list Resources, a lost record is known only once a plan
-// has found it.
+// Has reports whether an object is one of them. To a user who may not list Resources, a lost record is known only once
+// a plan has found it.
 func (u Unsettled) Has(ctx context.Context, o *unstructured.Unstructured) (bool, error) {
 	reason, _, _ := Readiness(o)
 	if reason == v1alpha1.ReasonCreateUnknown || reason == v1alpha1.ReasonRecordLost {
@@ -37,10 +37,11 @@ func (u Unsettled) Has(ctx context.Context, o *unstructured.Unstructured) (bool,
 	lost, known := u.lost[o.GetNamespace()]
 	if !known {
 		lost = map[types.UID]bool{}
-		err := EachSummary(ctx, u.Session, o.GetNamespace(), v1alpha1.ResourceFieldRecord, v1alpha1.RecordLost, func(r v1alpha1.ResourceSummary) bool {
-			lost[r.UID] = true
-			return true
-		})
+		err := EachSummary(ctx, u.Session, o.GetNamespace(), v1alpha1.ResourceFieldRecord, v1alpha1.RecordLost,
+			func(r v1alpha1.ResourceSummary) bool {
+				lost[r.UID] = true
+				return true
+			})
 		if err != nil && !apierrors.IsForbidden(err) {
 			return false, err
 		}
@@ -49,13 +50,15 @@ func (u Unsettled) Has(ctx context.Context, o *unstructured.Unstructured) (bool,
 	return lost[o.GetUID()], nil
 }
 
-// WithoutObject returns the records of a namespace whose object does not exist. It returns none to a user who may not list
-// Resources.
-func WithoutObject(ctx context.Context, s *session.Session, namespace string) (all []v1alpha1.ResourceSummary, err error) {
-	err = EachSummary(ctx, s, namespace, v1alpha1.ResourceFieldRecord, v1alpha1.RecordWithoutObject, func(r v1alpha1.ResourceSummary) bool {
-		all = append(all, r)
-		return true
-	})
+// WithoutObject returns the records of a namespace whose object does not exist. It returns none to a user who may not
+// list Resources.
+func WithoutObject(ctx context.Context, s *session.Session,
+	namespace string) (all []v1alpha1.ResourceSummary, err error) {
+	err = EachSummary(ctx, s, namespace, v1alpha1.ResourceFieldRecord, v1alpha1.RecordWithoutObject,
+		func(r v1alpha1.ResourceSummary) bool {
+			all = append(all, r)
+			return true
+		})
 	if apierrors.IsForbidden(err) {
 		return nil, nil
 	}
@@ -66,19 +69,22 @@ func WithoutObject(ctx context.Context, s *session.Session, namespace string) (a
 }
 
 // RecordOf returns the record of a target whose object does not exist; nil without one.
-func RecordOf(ctx context.Context, s *session.Session, t addrs.Target, k session.Kind, namespace string) (*v1alpha1.ResourceSummary, error) {
+func RecordOf(ctx context.Context, s *session.Session, t addrs.Target, k session.Kind,
+	namespace string) (*v1alpha1.ResourceSummary, error) {
 	all, err := WithoutObject(ctx, s, namespace)
 	for i := range all {
-		if of := all[i].Object; of.Kind == k.Kind && of.Name == t.Name && of.APIVersion == k.GVR.GroupVersion().String() {
+		if of := all[i].Object; of.Kind == k.Kind && of.Name == t.Name &&
+			of.APIVersion == k.GVR.GroupVersion().String() {
 			return &all[i], nil
 		}
 	}
 	return nil, err
 }
 
-// EachSummary visits the Resources that a field selects, until visit returns false. An empty namespace means all. It returns
-// the server's error if the user lacks the right.
-func EachSummary(ctx context.Context, s *session.Session, namespace, field, value string, visit func(v1alpha1.ResourceSummary) bool) error {
+// EachSummary visits the Resources that a field selects, until visit returns false. An empty namespace means all. It
+// returns the server's error if the user lacks the right.
+func EachSummary(ctx context.Context, s *session.Session, namespace, field, value string,
+	visit func(v1alpha1.ResourceSummary) bool) error {
 	for cont := ""; ; {
 		page := &v1alpha1.ResourceSummaryList{}
 		err := s.Hykube.Get().NamespaceIfScoped(namespace, namespace != "").Resource(resourcesResource).

@@ -36,7 +36,8 @@ func Leaving(ctx context.Context, s *session.Session, namespace string) []string
 		}
 	}
 	for _, kind := range []string{"secret", "configmap"} {
-		raw, err := s.Hykube.Get().AbsPath("/api/v1/namespaces", namespace, kind+"s").SetHeader("Accept", partialList).Do(ctx).Raw()
+		raw, err := s.Hykube.Get().AbsPath("/api/v1/namespaces", namespace, kind+"s").SetHeader("Accept",
+			partialList).Do(ctx).Raw()
 		list := &metav1.PartialObjectMetadataList{}
 		if err != nil || json.Unmarshal(raw, list) != nil {
 			continue

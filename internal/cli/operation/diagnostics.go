@@ -20,8 +20,8 @@ import (
 // instant matches a time in a message.
 var instant = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`)
 
-// withoutSubject returns a diagnostic without the names of its resource and without times. Two diagnostics with the same
-// result say the same about two resources. ok is false for a diagnostic without a resource.
+// withoutSubject returns a diagnostic without the names of its resource and without times. Two diagnostics with the
+// same result say the same about two resources. ok is false for a diagnostic without a resource.
 func withoutSubject(d v1alpha1.Diagnostic) (_ v1alpha1.Diagnostic, ok bool) {
 	t, err := addrs.Parse(d.Address)
 	if err != nil {
@@ -61,7 +61,8 @@ func groupOf(d v1alpha1.Diagnostic) diagnosticGroup {
 // prints the first one, and the names of the other resources. If many remain, it prints the first ones of each summary,
 // and the number of the others. more returns the command that shows the others, which have the given severity and
 // addresses, or "" if there is none; a nil function returns none.
-func PrintDiagnostics(s *session.Session, w io.Writer, all []v1alpha1.Diagnostic, more func(v1alpha1.Severity, []string) string) {
+func PrintDiagnostics(s *session.Session, w io.Writer, all []v1alpha1.Diagnostic,
+	more func(v1alpha1.Severity, []string) string) {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b v1alpha1.Diagnostic) int { return cmp.Compare(rank(a), rank(b)) })
 	others, seen := map[v1alpha1.Diagnostic][]string{}, map[v1alpha1.Diagnostic]bool{}
@@ -98,7 +99,8 @@ func PrintDiagnostics(s *session.Session, w io.Writer, all []v1alpha1.Diagnostic
 		shown[group]++
 		fmt.Fprint(w, manifest.Diagnostic(s, d))
 		if names := slices.Compact(others[key]); len(names) > 0 {
-			fmt.Fprintf(w, "The same holds for %s: %s\n", diff.Plural(len(names), "other resource"), strings.Join(printer.Cut(names, printer.Listed, "and %d more"), ", "))
+			fmt.Fprintf(w, "The same holds for %s: %s\n", diff.Plural(len(names), "other resource"),
+				strings.Join(printer.Cut(names, printer.Listed, "and %d more"), ", "))
 		}
 	}
 	for _, group := range groups {
@@ -139,9 +141,10 @@ func rank(d v1alpha1.Diagnostic) int {
 	return 1
 }
 
-// printLeft prints one line about the diagnostics of a group that are not printed in full. like is true if others of the
-// group were.
-func printLeft(w io.Writer, group diagnosticGroup, left []v1alpha1.Diagnostic, like bool, more func(v1alpha1.Severity, []string) string) {
+// printLeft prints one line about the diagnostics of a group that are not printed in full. like is true if others of
+// the group were.
+func printLeft(w io.Writer, group diagnosticGroup, left []v1alpha1.Diagnostic, like bool,
+	more func(v1alpha1.Severity, []string) string) {
 	var names []string
 	for _, d := range left {
 		if d.Address != "" {
@@ -191,7 +194,8 @@ func FailedInstances(changes map[int32]*v1alpha1.PlanChange) func(v1alpha1.Sever
 		if set == "" {
 			return ""
 		}
-		return fmt.Sprintf("kubectl hykube instances %s --reason %s -o wide -n %s", set, strings.Join(slices.Sorted(maps.Keys(reasons)), ","), namespace)
+		return fmt.Sprintf("kubectl hykube instances %s --reason %s -o wide -n %s", set,
+			strings.Join(slices.Sorted(maps.Keys(reasons)), ","), namespace)
 	}
 }
 
@@ -206,8 +210,8 @@ func failureReason(c *v1alpha1.PlanChange) string {
 	return v1alpha1.ReasonApplyFailed
 }
 
-// DiagnosticsOf returns the diagnostics of a change. If least is Error and there is no error, it adds one with the message
-// of the change. It omits the warnings that were printed with the plan.
+// DiagnosticsOf returns the diagnostics of a change. If least is Error and there is no error, it adds one with the
+// message of the change. It omits the warnings that were printed with the plan.
 func DiagnosticsOf(s *session.Session, c *v1alpha1.PlanChange, least v1alpha1.Severity) []v1alpha1.Diagnostic {
 	var out []v1alpha1.Diagnostic
 	failed := false
@@ -219,7 +223,8 @@ func DiagnosticsOf(s *session.Session, c *v1alpha1.PlanChange, least v1alpha1.Se
 		failed = failed || d.Severity == v1alpha1.SeverityError
 	}
 	if !failed && least == v1alpha1.SeverityError {
-		out = append(out, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: printer.OneLine(c), Address: c.Address})
+		out = append(out, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: printer.OneLine(c),
+			Address: c.Address})
 	}
 	return out
 }

@@ -69,24 +69,32 @@ type PlanFlags struct {
 // Add adds all flags that select what a plan changes.
 func (f *PlanFlags) Add(cmd *cobra.Command, s *session.Session) {
 	fs := cmd.Flags()
-	fs.StringVar(&f.Refresh, "refresh", "", "Which resources to read from their provider first: None, Changed or All (default Changed)")
-	fs.StringArrayVar(&f.Replace, "replace", nil, "Replace this resource even if nothing about it changed: TYPE.NAME or KIND/NAME; repeatable")
-	fs.StringArrayVar(&f.Targets, "target", nil, "Plan only this resource and its dependencies: TYPE.NAME or KIND/NAME; repeatable")
-	fs.StringArrayVar(&f.Invoke, "invoke", nil, "Run this action even if it ran before, and plan nothing else that you do not name: action.TYPE.NAME or KIND/NAME; repeatable")
-	fs.StringVarP(&f.Selector, "selector", "l", "", "Plan only resources with these labels, such as team=infra, and their dependencies")
+	fs.StringVar(&f.Refresh, "refresh", "",
+		"Which resources to read from their provider first: None, Changed or All (default Changed)")
+	fs.StringArrayVar(&f.Replace, "replace", nil,
+		"Replace this resource even if nothing about it changed: TYPE.NAME or KIND/NAME; repeatable")
+	fs.StringArrayVar(&f.Targets, "target", nil,
+		"Plan only this resource and its dependencies: TYPE.NAME or KIND/NAME; repeatable")
+	fs.StringArrayVar(&f.Invoke, "invoke", nil,
+		"Run this action even if it ran before, and plan nothing else that you do not name: action.TYPE.NAME or KIND/NAME; repeatable")
+	fs.StringVarP(&f.Selector, "selector", "l", "",
+		"Plan only resources with these labels, such as team=infra, and their dependencies")
 	f.AddExclude(fs)
-	_ = cmd.RegisterFlagCompletionFunc("refresh", cobra.FixedCompletions([]string{"None", "Changed", "All"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("refresh",
+		cobra.FixedCompletions([]string{"None", "Changed", "All"}, cobra.ShellCompDirectiveNoFileComp))
 	f.Complete(cmd, s)
 }
 
 // AddExclude adds the flags that leave resources out of a plan.
 func (f *PlanFlags) AddExclude(fs *pflag.FlagSet) {
-	fs.StringArrayVar(&f.Exclude, "exclude", nil, "Leave out this resource and all that depend on it: TYPE.NAME or KIND/NAME; repeatable")
+	fs.StringArrayVar(&f.Exclude, "exclude", nil,
+		"Leave out this resource and all that depend on it: TYPE.NAME or KIND/NAME; repeatable")
 }
 
 // Complete adds completion to the flags that name objects.
 func (f *PlanFlags) Complete(cmd *cobra.Command, s *session.Session) {
-	for name, modes := range map[string][]v1alpha1.Mode{"target": nil, "exclude": nil, "replace": {v1alpha1.ModeManaged}, "invoke": {v1alpha1.ModeAction}} {
+	for name, modes := range map[string][]v1alpha1.Mode{"target": nil, "exclude": nil,
+		"replace": {v1alpha1.ModeManaged}, "invoke": {v1alpha1.ModeAction}} {
 		if cmd.Flags().Lookup(name) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(name, session.CompleteObjects(s, session.AnyNumber, modes...))
 		}
@@ -146,7 +154,8 @@ func (f *PlanFlags) Fill(spec *v1alpha1.PlanSpec) error {
 	if spec.Invoke, err = addrs.ParseAll("--invoke", f.Invoke, v1alpha1.ModeAction); err != nil {
 		return err
 	}
-	if i := slices.IndexFunc(spec.Exclude, func(a string) bool { return slices.Contains(spec.Targets, a) || slices.Contains(spec.Invoke, a) }); i >= 0 {
+	if i := slices.IndexFunc(spec.Exclude,
+		func(a string) bool { return slices.Contains(spec.Targets, a) || slices.Contains(spec.Invoke, a) }); i >= 0 {
 		return fmt.Errorf("--exclude: the plan both includes and excludes %s", spec.Exclude[i])
 	}
 	if f.Selector != "" {
@@ -159,7 +168,8 @@ func (f *PlanFlags) Fill(spec *v1alpha1.PlanSpec) error {
 
 // RepeatFlags returns the flags for the same plan.
 func (f *PlanFlags) RepeatFlags() string {
-	text := manifest.Each("--target", f.Targets) + manifest.Each("--replace", f.Replace) + manifest.Each("--exclude", f.Exclude) + manifest.Each("--invoke", f.Invoke)
+	text := manifest.Each("--target", f.Targets) + manifest.Each("--replace", f.Replace) +
+		manifest.Each("--exclude", f.Exclude) + manifest.Each("--invoke", f.Invoke)
 	if f.Selector != "" {
 		text += " -l " + shell.Word(f.Selector)
 	}

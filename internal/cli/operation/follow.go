@@ -70,7 +70,9 @@ func (e *interruptedError) Error() string {
 
 // follow prints the progress of an apply. It returns the plan after its end, or ErrDetached.
 func follow(ctx context.Context, s *session.Session, plan *v1alpha1.Plan) (*v1alpha1.Plan, *ending, error) {
-	f := &follower{Session: s, plan: plan, began: time.Now(), counted: time.Now(), changes: map[int32]*v1alpha1.PlanChange{}, reported: map[int32]v1alpha1.ChangeState{}, still: map[int32]time.Time{}}
+	f := &follower{Session: s, plan: plan, began: time.Now(), counted: time.Now(),
+		changes: map[int32]*v1alpha1.PlanChange{}, reported: map[int32]v1alpha1.ChangeState{},
+		still: map[int32]time.Time{}}
 	if s.Live {
 		f.block = &terminal.Block{W: s.Out}
 		defer f.block.Clear()
@@ -321,7 +323,8 @@ func (f *follower) printSlowChanges() {
 		if last, ok := f.still[c.Index]; ok && time.Since(last) >= stillEvery && c.StartedAt != nil {
 			f.still[c.Index] = time.Now()
 			f.Lines.Still(c, time.Since(c.StartedAt.Time))
-			fmt.Fprintf(f.Out, "%s: Still %s... [%s elapsed]\n", c.Address, printer.ActionVerbs[c.Action][2], terminal.Elapsed(time.Since(c.StartedAt.Time).Round(time.Second)))
+			fmt.Fprintf(f.Out, "%s: Still %s... [%s elapsed]\n", c.Address, printer.ActionVerbs[c.Action][2],
+				terminal.Elapsed(time.Since(c.StartedAt.Time).Round(time.Second)))
 		}
 	}
 	if p := f.plan.Status.Progress; p != nil && total(f.plan) > eachChange && time.Since(f.counted) >= stillEvery {
@@ -353,7 +356,8 @@ func (f *follower) redraw() {
 	} else {
 		painted = st.Green(painted)
 	}
-	text := fmt.Sprintf("%s %s %s of %s (%s)", st.Bold("Applying "+f.plan.Name), painted, diff.Count(done), diff.Count(all), share(done+failed, all))
+	text := fmt.Sprintf("%s %s %s of %s (%s)", st.Bold("Applying "+f.plan.Name), painted, diff.Count(done),
+		diff.Count(all), share(done+failed, all))
 	if running > 0 {
 		text += fmt.Sprintf("  %s running", diff.Count(running))
 	}
@@ -381,7 +385,8 @@ func (f *follower) redraw() {
 		if c.StartedAt != nil {
 			runs = terminal.Elapsed(f.runningFor(time.Now(), c))
 		}
-		lines = append(lines, st.Fit(fmt.Sprintf("  %s %s %s", diff.Symbol(c), diff.Name(c), st.Dim(printer.Verbs(c)[2]+" "+runs))))
+		lines = append(lines, st.Fit(fmt.Sprintf("  %s %s %s", diff.Symbol(c), diff.Name(c),
+			st.Dim(printer.Verbs(c)[2]+" "+runs))))
 	}
 	f.block.Draw(lines)
 }
@@ -394,8 +399,8 @@ func (f *follower) applying(now time.Time) time.Duration {
 	return now.Sub(f.began)
 }
 
-// runningFor returns the time for which a change has run. The server records its start without fractions of a second, so
-// the difference to now may be longer than the apply.
+// runningFor returns the time for which a change has run. The server records its start without fractions of a second,
+// so the difference to now may be longer than the apply.
 func (f *follower) runningFor(now time.Time, c *v1alpha1.PlanChange) time.Duration {
 	return max(0, min(now.Sub(c.StartedAt.Time), f.applying(now)))
 }
@@ -412,7 +417,8 @@ func (f *follower) end(ctx context.Context) (*ending, error) {
 		}
 		return e, nil
 	}
-	if p := f.plan.Status.Progress; !planapi.Stalled(f.plan) && (p == nil || p.Failed+p.Skipped == 0) && f.plan.Status.Summary != nil && f.plan.Status.Summary.Blocked == 0 {
+	if p := f.plan.Status.Progress; !planapi.Stalled(f.plan) && (p == nil || p.Failed+p.Skipped == 0) &&
+		f.plan.Status.Summary != nil && f.plan.Status.Summary.Blocked == 0 {
 		e.made = *f.plan.Status.Summary
 		return e, nil
 	}

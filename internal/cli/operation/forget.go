@@ -23,8 +23,8 @@ import (
 
 // forgotten is what a user can do about resources that a plan forgot.
 type forgotten struct {
-	// imports are the commands that the provider accepts, and others the reasons why there is none. blocks are the import blocks in
-	// place of commands for resources of Modules, by the names of these.
+	// imports are the commands that the provider accepts, and others the reasons why there is none. blocks are the
+	// import blocks in place of commands for resources of Modules, by the names of these.
 	imports, others []string
 	blocks          map[string][]string
 	// released are the Modules that were deleted with the mode Observe.
@@ -91,8 +91,8 @@ func (f forgotten) text(p *v1alpha1.Plan) string {
 	return text
 }
 
-// noteForgotten adds the command or the block that imports a forgotten resource. It asks the provider first, because the ID of an import
-// may be another one than the recorded ID, and many types have no import.
+// noteForgotten adds the command or the block that imports a forgotten resource. It asks the provider first, because
+// the ID of an import may be another one than the recorded ID, and many types have no import.
 func noteForgotten(ctx context.Context, s *session.Session, p *v1alpha1.Plan, c *v1alpha1.PlanChange, f *forgotten) {
 	object := shell.Word(c.Object.Kind + "/" + c.Object.Name)
 	if v1alpha1.InModule(c.Object.Name) {
@@ -108,10 +108,12 @@ func noteForgotten(ctx context.Context, s *session.Session, p *v1alpha1.Plan, c 
 		return
 	}
 	if v1alpha1.InModule(c.Object.Name) {
-		f.blocks[c.Object.Set] = append(f.blocks[c.Object.Set], ImportBlockOf(c.Address, c.Object.Set, &v1alpha1.PlanImport{ID: id}))
+		f.blocks[c.Object.Set] = append(f.blocks[c.Object.Set],
+			ImportBlockOf(c.Address, c.Object.Set, &v1alpha1.PlanImport{ID: id}))
 		return
 	}
-	f.imports = append(f.imports, fmt.Sprintf("  kubectl hykube import %s %s -n %s", object, shell.Word(id), p.Namespace))
+	f.imports = append(f.imports, fmt.Sprintf("  kubectl hykube import %s %s -n %s", object, shell.Word(id),
+		p.Namespace))
 }
 
 // importable returns "" if the provider imports the forgotten resource by its recorded ID, else the reason.
@@ -119,7 +121,8 @@ func importable(ctx context.Context, s *session.Session, namespace string, c *v1
 	_, typ := v1alpha1.ParseKind(c.Object.Kind)
 	provider, _ := v1alpha1.ProviderOfGroup(kschema.FromAPIVersionAndKind(c.Object.APIVersion, c.Object.Kind).Group)
 	q, err := query.Run(ctx, s, namespace, v1alpha1.QuerySpec{
-		Type: typ, Provider: provider, ProviderConfig: c.ProviderConfig, Import: &v1alpha1.PlanImport{ID: id}, Manifests: true,
+		Type: typ, Provider: provider, ProviderConfig: c.ProviderConfig, Import: &v1alpha1.PlanImport{ID: id},
+		Manifests: true,
 	})
 	if err != nil {
 		return "it is not known whether the provider imports it: " + InOneLine(err.Error())
@@ -150,8 +153,8 @@ func InOneLine(text string) string {
 	return diff.Clean(strings.Join(strings.Fields(text), " "), false)
 }
 
-// sameValues reports whether no attribute differs that both objects have. An import may leave attributes null, and secrets
-// are masked.
+// sameValues reports whether no attribute differs that both objects have. An import may leave attributes null, and
+// secrets are masked.
 func sameValues(before, found []byte) bool {
 	var a, b map[string]any
 	if decodeNumbers(before, &a) != nil || decodeNumbers(found, &b) != nil {

@@ -70,7 +70,8 @@ func New(s *session.Session, question string) Operation {
 func (j *Operation) AddFlags(fs *pflag.FlagSet, auto string) {
 	fs.BoolVar(&j.AutoApprove, "auto-approve", false, auto)
 	FullFlag(fs, &j.Full)
-	fs.DurationVar(&j.WaitTimeout, "wait-timeout", defaultWait, "How long to wait for other plans that change the same resources; 0 does not wait")
+	fs.DurationVar(&j.WaitTimeout, "wait-timeout", defaultWait,
+		"How long to wait for other plans that change the same resources; 0 does not wait")
 }
 
 // FullFlag adds the flag --full.
@@ -80,7 +81,8 @@ func FullFlag(fs *pflag.FlagSet, full *bool) {
 
 // PartialFlag adds the flag --partial.
 func PartialFlag(fs *pflag.FlagSet, partial *bool) {
-	fs.BoolVar(partial, "partial", false, "Leave out blocked and stale changes and those that need them, and apply the rest")
+	fs.BoolVar(partial, "partial", false,
+		"Leave out blocked and stale changes and those that need them, and apply the rest")
 }
 
 // CheckInteractive returns an error if the verb will need an answer that the user cannot give.
@@ -98,7 +100,8 @@ func (j *Operation) CheckInteractive(verb string, stdin bool) error {
 	case "refresh":
 		later = "`kubectl hykube plan --refresh-only`"
 	case "resolve --adopt", "resolve --adopt-from": // no plan can be made before
-		return fmt.Errorf("%s asks before it imports the resource, and standard input is empty: add --auto-approve", verb)
+		return fmt.Errorf("%s asks before it imports the resource, and standard input is empty: add --auto-approve",
+			verb)
 	}
 	return fmt.Errorf("%s asks before it changes anything, and standard input is empty: add --auto-approve, or make a plan with %s and approve it later", verb, later)
 }
@@ -151,7 +154,8 @@ func (j *Operation) show(ctx context.Context, p *v1alpha1.Plan) error {
 
 // ShowPlan prints a plan on screen, or every change in full if screen is nil. left holds the resources that a prune
 // deletes.
-func ShowPlan(ctx context.Context, s *session.Session, p *v1alpha1.Plan, screen *diff.Screen, left map[[2]string]bool) error {
+func ShowPlan(ctx context.Context, s *session.Session, p *v1alpha1.Plan, screen *diff.Screen,
+	left map[[2]string]bool) error {
 	if planapi.HasNoResources(p) {
 		fmt.Fprintln(s.Out, s.Style.Bold(s.Style.Green("No changes."))+" "+namespace.NoResources(ctx, s, p.Namespace))
 		return nil
@@ -213,7 +217,8 @@ func ShowPlan(ctx context.Context, s *session.Session, p *v1alpha1.Plan, screen 
 // Failure prints why planning failed and returns the error.
 func Failure(s *session.Session, p *v1alpha1.Plan) error {
 	PrintDiagnostics(s, s.ErrOut, p.Status.Diagnostics, nil)
-	hasErrors := slices.ContainsFunc(p.Status.Diagnostics, func(d v1alpha1.Diagnostic) bool { return d.Severity == v1alpha1.SeverityError })
+	hasErrors := slices.ContainsFunc(p.Status.Diagnostics,
+		func(d v1alpha1.Diagnostic) bool { return d.Severity == v1alpha1.SeverityError })
 	code, what := exit.Failed, "could not be made"
 	switch {
 	case planapi.Stale(p):
@@ -233,8 +238,8 @@ func Failure(s *session.Session, p *v1alpha1.Plan) error {
 	return &exit.Error{Code: code, Cause: &exit.Unchanged{Problem: text}}
 }
 
-// PlanAndApply makes plans, shows them, asks, and applies those that were approved. It plans again if another command overtook a
-// plan.
+// PlanAndApply makes plans, shows them, asks, and applies those that were approved. It plans again if another command
+// overtook a plan.
 func (j *Operation) PlanAndApply(ctx context.Context, want []Wanted) error {
 	for {
 		plans, err := j.PlanInTurn(ctx, want)
@@ -270,7 +275,8 @@ func (j *Operation) interruptedPlanning(ctx context.Context, err error) error {
 
 // Review shows plans, and calls each for every plan with changes that can be applied. It returns an error for every
 // other plan with changes.
-func (j *Operation) Review(ctx context.Context, plans []*v1alpha1.Plan, each func(*v1alpha1.Plan)) (failed []error, err error) {
+func (j *Operation) Review(ctx context.Context, plans []*v1alpha1.Plan,
+	each func(*v1alpha1.Plan)) (failed []error, err error) {
 	for i, p := range plans {
 		if i > 0 || j.Gap {
 			fmt.Fprintln(j.Out)
@@ -330,7 +336,9 @@ func (j *Operation) ConfirmAndApply(ctx context.Context, plans []*v1alpha1.Plan)
 	}
 	if len(failed) > 0 {
 		for _, p := range todo {
-			failed = append(failed, fmt.Errorf("plan %q waits for approval, because another plan of this command failed or is blocked. %s", p.Name, planapi.ApproveCommand(p)))
+			failed = append(failed, fmt.Errorf(
+				"plan %q waits for approval, because another plan of this command failed or is blocked. %s", p.Name,
+				planapi.ApproveCommand(p)))
 		}
 		return nil, exit.Join(failed)
 	}
@@ -370,7 +378,8 @@ func (j *Operation) ApproveAll(ctx context.Context, todo []*v1alpha1.Plan) ([]Co
 	var ends []error
 	var approved []*v1alpha1.Plan
 	for _, p := range todo {
-		decided, err := planapi.Decide(ctx, j.Session, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: p.Status.Digest, Partial: j.Partial})
+		decided, err := planapi.Decide(ctx, j.Session, p,
+			v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: p.Status.Digest, Partial: j.Partial})
 		if err != nil {
 			o, oerr := j.conflictOf(ctx, p, err)
 			if apierrors.HasStatusCause(err, v1alpha1.CausePolicy) {
@@ -427,8 +436,8 @@ func FollowToEnd(ctx context.Context, s *session.Session, p *v1alpha1.Plan, bega
 	return end, printSummary(ctx, s, end, how, time.Since(began), planAnew(end))
 }
 
-// followToEnd follows an approved plan and prints its result. lost is not nil if another plan overtook the plan, and failed
-// if a change failed.
+// followToEnd follows an approved plan and prints its result. lost is not nil if another plan overtook the plan, and
+// failed if a change failed.
 func (j *Operation) followToEnd(ctx context.Context, p *v1alpha1.Plan) (lost *Conflict, failed, err error) {
 	end, how, err := follow(ctx, j.Session, p)
 	if err != nil {
@@ -439,16 +448,19 @@ func (j *Operation) followToEnd(ctx context.Context, p *v1alpha1.Plan) (lost *Co
 			return lost, nil, err
 		}
 	}
-	return nil, printSummary(ctx, j.Session, end, how, time.Since(j.Began), "to continue, run the same command again"), nil
+	return nil, printSummary(ctx, j.Session, end, how, time.Since(j.Began), "to continue, run the same command again"),
+		nil
 }
 
 // needsApprovals returns the error for a plan that was approved and needs further approvals.
 func needsApprovals(p *v1alpha1.Plan) error {
-	return &exit.Error{Code: exit.Refused, Cause: fmt.Errorf("plan %q was approved, but not applied: %s\nAnother user approves it with: %s", p.Name, planapi.ReadyMessage(p), planapi.ApproveCommand(p))}
+	return &exit.Error{Code: exit.Refused,
+		Cause: fmt.Errorf("plan %q was approved, but not applied: %s\nAnother user approves it with: %s", p.Name,
+			planapi.ReadyMessage(p), planapi.ApproveCommand(p))}
 }
 
-// checkMayApprove returns an error if the user may not approve the plans, which then wait for another user, or if the server
-// applies no plan of the namespace.
+// checkMayApprove returns an error if the user may not approve the plans, which then wait for another user, or if the
+// server applies no plan of the namespace.
 func (j *Operation) checkMayApprove(ctx context.Context, plans []*v1alpha1.Plan) error {
 	var refused []error
 	for _, p := range plans {
@@ -468,7 +480,8 @@ func (j *Operation) checkMayApprove(ctx context.Context, plans []*v1alpha1.Plan)
 func Detached(s *session.Session, plans []*v1alpha1.Plan) error {
 	fmt.Fprintln(s.ErrOut, "Detached. The server continues the plan. To watch or cancel it:")
 	for _, p := range plans {
-		fmt.Fprintf(s.ErrOut, "  kubectl hykube status %s -n %s\n  kubectl hykube cancel %s -n %s\n", p.Name, p.Namespace, p.Name, p.Namespace)
+		fmt.Fprintf(s.ErrOut, "  kubectl hykube status %s -n %s\n  kubectl hykube cancel %s -n %s\n", p.Name,
+			p.Namespace, p.Name, p.Namespace)
 	}
 	return exit.Silent(exit.Failed)
 }

@@ -67,7 +67,8 @@ func (j *Operation) PlansAppliedSince(ctx context.Context, p *v1alpha1.Plan) ([]
 	for _, other := range all {
 		approval := other.Status.Approval
 		approved := other.ApprovesItself() || approval != nil && approval.Decision == v1alpha1.DecisionApproved
-		since := !other.Ended() || other.Status.FinishedAt != nil && !other.Status.FinishedAt.Before(&p.CreationTimestamp)
+		since := !other.Ended() || other.Status.FinishedAt != nil &&
+			!other.Status.FinishedAt.Before(&p.CreationTimestamp)
 		since = since && !j.EndedBefore[p.UID][other.UID]
 		if approved && since && !other.Spec.Speculative && !j.own[other.UID] {
 			out = append(out, other)
@@ -78,7 +79,8 @@ func (j *Operation) PlansAppliedSince(ctx context.Context, p *v1alpha1.Plan) ([]
 
 // AwaitOtherPlans waits for the plans that came first, so that the next plan sees their results. It returns the plans
 // to make again.
-func (j *Operation) AwaitOtherPlans(ctx context.Context, plans []*v1alpha1.Plan, want []Wanted, lost []Conflict) ([]Wanted, error) {
+func (j *Operation) AwaitOtherPlans(ctx context.Context, plans []*v1alpha1.Plan, want []Wanted,
+	lost []Conflict) ([]Wanted, error) {
 	var anew []Wanted
 	for _, o := range lost {
 		for i, p := range plans {
@@ -97,7 +99,8 @@ func (j *Operation) AwaitOtherPlans(ctx context.Context, plans []*v1alpha1.Plan,
 			if other.Ended() {
 				continue
 			}
-			if err := j.await(ctx, other.Namespace, v1alpha1.PlanReference{Name: other.Name, UID: other.UID}); err != nil {
+			if err := j.await(ctx, other.Namespace,
+				v1alpha1.PlanReference{Name: other.Name, UID: other.UID}); err != nil {
 				return nil, err
 			}
 		}
@@ -146,7 +149,9 @@ func (j *Operation) PlanInTurn(ctx context.Context, want []Wanted) ([]*v1alpha1.
 		for _, p := range plans {
 			if planapi.Waiting(p) {
 				// If the user may not discard it, the next plan will supersede it.
-				_, _ = planapi.Decide(ctx, j.Session, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: p.Status.Digest, Message: "another plan was changing the same resources"})
+				_, _ = planapi.Decide(ctx, j.Session, p,
+					v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: p.Status.Digest,
+						Message: "another plan was changing the same resources"})
 			}
 		}
 	}
@@ -179,7 +184,8 @@ func (j *Operation) Busy(ctx context.Context, plans []*v1alpha1.Plan) (bool, err
 // await waits for the end of another plan within --wait-timeout.
 func (j *Operation) await(ctx context.Context, namespace string, other v1alpha1.PlanReference) error {
 	if j.WaitTimeout > 0 && !j.awaited[other.UID] {
-		fmt.Fprintf(j.ErrOut, "Waiting for plan %q in namespace %q: both change the same resources.\n", other.Name, namespace)
+		fmt.Fprintf(j.ErrOut, "Waiting for plan %q in namespace %q: both change the same resources.\n", other.Name,
+			namespace)
 	}
 	left := j.WaitTimeout - j.Waited
 	if left <= 0 {
@@ -220,7 +226,8 @@ func (j *Operation) nameOf(ctx context.Context, namespace string, ref v1alpha1.P
 }
 
 // awaitEnd waits until a plan has ended or the time is over.
-func (j *Operation) awaitEnd(ctx context.Context, namespace, name string, ref v1alpha1.PlanReference, left time.Duration) error {
+func (j *Operation) awaitEnd(ctx context.Context, namespace, name string, ref v1alpha1.PlanReference,
+	left time.Duration) error {
 	p, err := planapi.Read(ctx, j.Session, namespace, name)
 	if apierrors.IsNotFound(err) || err == nil && (p.UID != ref.UID || p.Ended()) {
 		return nil

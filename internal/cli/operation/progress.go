@@ -83,7 +83,8 @@ func share(ended, total int) string {
 // minForecast is the time that an apply must have run before the plugin estimates the rest.
 const minForecast = 10 * time.Second
 
-// leftText estimates how long the rest of an apply takes, such as "about 3m left". It returns "" without a good estimate.
+// leftText estimates how long the rest of an apply takes, such as "about 3m left". It returns "" without a good
+// estimate.
 func leftText(ended, total int, since time.Duration) string {
 	if ended <= 0 || ended >= total || since < minForecast {
 		return ""
@@ -98,7 +99,8 @@ func leftText(ended, total int, since time.Duration) string {
 	return fmt.Sprintf("about %s left", terminal.Elapsed(left))
 }
 
-// left estimates how long the rest of the apply takes; "" for a rollout, whose waves and pauses the share does not tell.
+// left estimates how long the rest of the apply takes; "" for a rollout, whose waves and pauses the share does not
+// tell.
 func (f *follower) left(ended int) string {
 	if len(f.plan.Status.Rollouts) > 0 || planapi.Cancelling(f.plan) {
 		return ""
@@ -108,7 +110,8 @@ func (f *follower) left(ended int) string {
 
 // withDetail adds the detail of the first error of a change to a line, unless the line has it.
 func withDetail(line string, c *v1alpha1.PlanChange) string {
-	i := slices.IndexFunc(c.Diagnostics, func(d v1alpha1.Diagnostic) bool { return d.Severity == v1alpha1.SeverityError })
+	i := slices.IndexFunc(c.Diagnostics,
+		func(d v1alpha1.Diagnostic) bool { return d.Severity == v1alpha1.SeverityError })
 	if i < 0 {
 		return line
 	}
@@ -134,7 +137,8 @@ func (f *follower) nameFailure(ctx context.Context) error {
 			lines := f.changeLines(ctx, c)
 			line := withDetail(lines[len(lines)-1], c)
 			f.named = true
-			f.print([]string{line, f.Style.Dim("The end of the apply lists the other failures; until then they are counted.")})
+			f.print([]string{line, f.Style.Dim(
+				"The end of the apply lists the other failures; until then they are counted.")})
 			return nil
 		}
 	}
@@ -144,8 +148,10 @@ func (f *follower) nameFailure(ctx context.Context) error {
 // countsLine describes a large plan in a pipe.
 func (f *follower) countsLine(p *v1alpha1.PlanProgress) string {
 	ended := int(p.Done + p.Failed + p.Skipped)
-	line := fmt.Sprintf("%s of %s changes made (%s), %s running, %s failed [%s elapsed", diff.Count(int(p.Done)), diff.Count(int(p.Total)),
-		share(ended, int(p.Total)), diff.Count(int(p.Running)), diff.Count(int(p.Failed)), terminal.Elapsed(time.Since(f.began)))
+	line := fmt.Sprintf("%s of %s changes made (%s), %s running, %s failed [%s elapsed", diff.Count(int(p.Done)),
+		diff.Count(int(p.Total)),
+		share(ended, int(p.Total)), diff.Count(int(p.Running)), diff.Count(int(p.Failed)),
+		terminal.Elapsed(time.Since(f.began)))
 	if left := f.left(ended); left != "" {
 		line += ", " + left
 	}

@@ -16,7 +16,8 @@ import (
 
 // Confirm asks the user about plans. It returns an error if one of them stops waiting for a decision before the answer.
 func (j *Operation) Confirm(ctx context.Context, plans ...*v1alpha1.Plan) (bool, error) {
-	fmt.Fprintf(j.ErrOut, "%s\n  Only 'yes' will be accepted.\n\n  %s ", j.Style.Bold(j.Question), j.Style.Bold("Enter a value:"))
+	fmt.Fprintf(j.ErrOut, "%s\n  Only 'yes' will be accepted.\n\n  %s ", j.Style.Bold(j.Question),
+		j.Style.Bold("Enter a value:"))
 	stop, done := j.Interrupts()
 	defer done()
 	ctx, cancel := context.WithCancel(ctx)
@@ -39,8 +40,8 @@ func (j *Operation) Confirm(ctx context.Context, plans ...*v1alpha1.Plan) (bool,
 	return strings.TrimSpace(answer) == "yes", nil
 }
 
-// Require asks a question that is not about a plan, unless --auto-approve is set. After another answer than yes, it prints to
-// w what holds then, and returns the error that ends the command.
+// Require asks a question that is not about a plan, unless --auto-approve is set. After another answer than yes, it
+// prints to w what holds then, and returns the error that ends the command.
 func (j *Operation) Require(ctx context.Context, question string, w io.Writer, otherwise string) error {
 	if j.AutoApprove {
 		return nil
@@ -87,7 +88,8 @@ func noLongerWaits(p *v1alpha1.Plan) error {
 	case planapi.Discarded(p):
 		text, code = "it was discarded by "+who, exit.Failed
 	case a != nil:
-		text, code = fmt.Sprintf("it was approved by %s. Watch it: kubectl hykube status %s -n %s --watch", who, p.Name, p.Namespace), exit.Failed
+		text, code = fmt.Sprintf("it was approved by %s. Watch it: kubectl hykube status %s -n %s --watch", who, p.Name,
+			p.Namespace), exit.Failed
 	default:
 		text = diff.Clean(planapi.Why(p), true)
 	}
@@ -113,7 +115,9 @@ func (j *Operation) declined(ctx context.Context, plans []*v1alpha1.Plan) error 
 // DiscardAll discards plans. It prints a line for a plan that the user may not discard.
 func (j *Operation) DiscardAll(ctx context.Context, plans []*v1alpha1.Plan, message string) error {
 	for _, p := range plans {
-		if _, err := planapi.Decide(ctx, j.Session, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: p.Status.Digest, Message: message}); err != nil {
+		if _, err := planapi.Decide(ctx, j.Session, p,
+			v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: p.Status.Digest,
+				Message: message}); err != nil {
 			if !apierrors.IsForbidden(err) {
 				return err
 			}

@@ -41,7 +41,8 @@ type outcome struct {
 }
 
 // printSummary prints the errors of a plan in full, the skipped changes, the counts and the next steps.
-func printSummary(ctx context.Context, s *session.Session, p *v1alpha1.Plan, how *ending, took time.Duration, next string) error {
+func printSummary(ctx context.Context, s *session.Session, p *v1alpha1.Plan, how *ending, took time.Duration,
+	next string) error {
 	operation := "apply"
 	if p.Spec.Destroy {
 		operation = "destroy"
@@ -74,7 +75,8 @@ func printSummary(ctx context.Context, s *session.Session, p *v1alpha1.Plan, how
 	printer.List(s.Terminal, s.ErrOut, "Not applied, because they changed after the plan was made:", o.stale)
 	printer.List(s.Terminal, s.ErrOut, "Started, and the outcome was lost; check whether these exist:", o.unknown)
 
-	where := fmt.Sprintf("Plan %s: kubectl hykube status %s -n %s, or kubectl hykube ui for the run itself.", p.Name, p.Name, p.Namespace)
+	where := fmt.Sprintf("Plan %s: kubectl hykube status %s -n %s, or kubectl hykube ui for the run itself.", p.Name,
+		p.Name, p.Namespace)
 	if planapi.Ready(p) {
 		return printComplete(ctx, s, p, how.made, o, took, where)
 	}
@@ -123,7 +125,8 @@ func addOutcome(s *session.Session, o *outcome, c *v1alpha1.PlanChange, complete
 }
 
 // printComplete prints the end of a plan that was applied, except for blocked changes.
-func printComplete(ctx context.Context, s *session.Session, p *v1alpha1.Plan, sum v1alpha1.PlanSummary, o outcome, took time.Duration, where string) error {
+func printComplete(ctx context.Context, s *session.Session, p *v1alpha1.Plan, sum v1alpha1.PlanSummary, o outcome,
+	took time.Duration, where string) error {
 	headline, forgotten := "Apply complete!", afterForget(ctx, s, p, sum)
 	switch blocked := len(o.blocked) > 0; {
 	case p.Spec.Destroy && blocked:
@@ -136,7 +139,8 @@ func printComplete(ctx context.Context, s *session.Session, p *v1alpha1.Plan, su
 	case blocked:
 		headline = "Apply complete, except for blocked changes:"
 	}
-	fmt.Fprintf(s.Out, "\n%s %s, in %s.\n%s%s%s\n", s.Style.Bold(s.Style.Green(headline)), printer.Counts(sum), terminal.Elapsed(took), forgotten, leftOut(p), s.Style.Dim(where))
+	fmt.Fprintf(s.Out, "\n%s %s, in %s.\n%s%s%s\n", s.Style.Bold(s.Style.Green(headline)), printer.Counts(sum),
+		terminal.Elapsed(took), forgotten, leftOut(p), s.Style.Dim(where))
 	if len(o.blocked) > 0 {
 		return exit.Silent(exit.Refused)
 	}
@@ -156,7 +160,8 @@ func leftOut(p *v1alpha1.Plan) string {
 }
 
 // printIncomplete prints the end of any other plan and returns its exit code.
-func printIncomplete(s *session.Session, p *v1alpha1.Plan, sum v1alpha1.PlanSummary, o outcome, took time.Duration, next, where string) error {
+func printIncomplete(s *session.Session, p *v1alpha1.Plan, sum v1alpha1.PlanSummary, o outcome, took time.Duration,
+	next, where string) error {
 	code, headline := exit.Failed, "Apply incomplete:"
 	switch {
 	case planapi.Discarded(p):
@@ -174,8 +179,10 @@ func printIncomplete(s *session.Session, p *v1alpha1.Plan, sum v1alpha1.PlanSumm
 		n    int
 		what string
 	}{
-		{o.failed, "failed"}, {len(o.unknown), "with an unknown outcome"}, {len(o.stale), "stale"}, {len(o.destroyed), "destroyed and not created again"},
-		{len(o.tainted), "destroyed, and the new instance is tainted"}, {len(o.unchecked), "replaced, but a postcondition failed"},
+		{o.failed, "failed"}, {len(o.unknown), "with an unknown outcome"}, {len(o.stale), "stale"},
+		{len(o.destroyed), "destroyed and not created again"},
+		{len(o.tainted), "destroyed, and the new instance is tainted"},
+		{len(o.unchecked), "replaced, but a postcondition failed"},
 		{len(o.created), "replaced, but the old instance still exists"}, {len(o.skipped), "not tried"},
 	} {
 		if part.n > 0 {
@@ -184,10 +191,12 @@ func printIncomplete(s *session.Session, p *v1alpha1.Plan, sum v1alpha1.PlanSumm
 	}
 	fmt.Fprintf(s.ErrOut, "\n%s %s, in %s.\n", s.Style.Bold(s.Style.Red(headline)), text, terminal.Elapsed(took))
 	// If changes failed, the plan's message only repeats the lines above.
-	if m := planapi.Why(p); m != "" && o.failed+len(o.unknown)+len(o.stale)+len(o.destroyed)+len(o.tainted)+len(o.unchecked)+len(o.created) == 0 {
+	if m := planapi.Why(p); m != "" && o.failed+len(o.unknown)+len(o.stale)+len(o.destroyed)+len(o.tainted)+
+		len(o.unchecked)+len(o.created) == 0 {
 		fmt.Fprintln(s.ErrOut, diff.Clean(m, true))
 	}
-	fmt.Fprintf(s.ErrOut, "The changes that succeeded are recorded; %s.\n%s%s\n", next, afterFailedCreate(p, o.notCreated), s.Style.Dim(where))
+	fmt.Fprintf(s.ErrOut, "The changes that succeeded are recorded; %s.\n%s%s\n", next,
+		afterFailedCreate(p, o.notCreated), s.Style.Dim(where))
 	return exit.Silent(code)
 }
 
@@ -212,7 +221,8 @@ func afterFailedCreate(p *v1alpha1.Plan, failed []*v1alpha1.PlanChange) string {
 	switch len(gone) {
 	case 0:
 	case 1:
-		text = fmt.Sprintf(check+"%s exists; if so, import it: kubectl hykube import %s ID -n %s\n", diff.Name(gone[0]), shell.Word(gone[0].Object.Kind+"/"+gone[0].Object.Name), p.Namespace)
+		text = fmt.Sprintf(check+"%s exists; if so, import it: kubectl hykube import %s ID -n %s\n", diff.Name(gone[0]),
+			shell.Word(gone[0].Object.Kind+"/"+gone[0].Object.Name), p.Namespace)
 	default:
 		text = fmt.Sprintf(check+"the resources whose create failed exist; if so, import them: kubectl hykube import KIND/NAME ID -n %s\n", p.Namespace)
 	}
@@ -221,7 +231,8 @@ func afterFailedCreate(p *v1alpha1.Plan, failed []*v1alpha1.PlanChange) string {
 		for _, c := range second {
 			names = append(names, diff.Name(c))
 		}
-		text += check + strings.Join(printer.Cut(names, printer.ListedChanges, "%d more"), " or ") + " has a second instance, which Hykube did not record; if so, delete it there\n"
+		text += check + strings.Join(printer.Cut(names, printer.ListedChanges, "%d more"), " or ") +
+			" has a second instance, which Hykube did not record; if so, delete it there\n"
 	}
 	return text
 }
@@ -279,11 +290,12 @@ func staying(ctx context.Context, s *session.Session, p *v1alpha1.Plan) string {
 		kinds = append(kinds, session.Kind{GVR: gvr, Kind: c.Object.Kind})
 	}
 	count := len(destroyed)
-	denied, err := objects.EachObject(ctx, s, kinds, p.Namespace, "", func(k session.Kind, u *unstructured.Unstructured) {
-		if u.GetDeletionTimestamp() == nil {
-			delete(destroyed, [2]string{k.Kind, u.GetName()})
-		}
-	})
+	denied, err := objects.EachObject(ctx, s, kinds, p.Namespace, "",
+		func(k session.Kind, u *unstructured.Unstructured) {
+			if u.GetDeletionTimestamp() == nil {
+				delete(destroyed, [2]string{k.Kind, u.GetName()})
+			}
+		})
 	switch {
 	case err != nil || len(denied) > 0 || len(destroyed) == 0:
 		return all
@@ -305,7 +317,8 @@ func configsLost(ctx context.Context, s *session.Session, p *v1alpha1.Plan) []st
 			continue
 		}
 		seen[c.ProviderConfig] = true
-		cfg, err := s.Resource(v1alpha1.SchemeGroupVersion.WithResource("providerconfigs"), p.Namespace).Get(ctx, c.ProviderConfig, metav1.GetOptions{})
+		cfg, err := s.Resource(v1alpha1.SchemeGroupVersion.WithResource("providerconfigs"), p.Namespace).Get(ctx,
+			c.ProviderConfig, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) || err == nil && cfg.GetDeletionTimestamp() != nil {
 			out = append(out, c.ProviderConfig)
 		}

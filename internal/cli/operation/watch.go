@@ -15,8 +15,8 @@ import (
 	"github.com/hykube/hykube/internal/cli/terminal"
 )
 
-// HoldInterrupts keeps each Ctrl-C for the next watch of a plan, so that none ends the command between an approval and its
-// watch. The caller must call release.
+// HoldInterrupts keeps each Ctrl-C for the next watch of a plan, so that none ends the command between an approval and
+// its watch. The caller must call release.
 func HoldInterrupts(s *session.Session) (release func()) {
 	own := s.Interrupts
 	pressed, done := own()
@@ -27,7 +27,8 @@ func HoldInterrupts(s *session.Session) (release func()) {
 	}
 }
 
-// interrupted asks after Ctrl-C whether to cancel the plan or only to stop watching it. The question ends with the plan.
+// interrupted asks after Ctrl-C whether to cancel the plan or only to stop watching it. The question ends with the
+// plan.
 func (f *follower) interrupted(ctx context.Context, again <-chan struct{}) error {
 	if f.block != nil {
 		f.block.Clear()
@@ -84,7 +85,8 @@ func (f *follower) ended(ctx context.Context) <-chan struct{} {
 func (f *follower) stopPlan(ctx context.Context) error {
 	_, err := planapi.Cancel(ctx, f.Session, f.plan)
 	if apierrors.IsConflict(err) {
-		if now, readErr := planapi.Get(ctx, f.Session, f.plan.Namespace, f.plan.Name); readErr == nil && now.UID == f.plan.UID && now.Ended() {
+		if now, readErr := planapi.Get(ctx, f.Session, f.plan.Namespace, f.plan.Name); readErr == nil &&
+			now.UID == f.plan.UID && now.Ended() {
 			fmt.Fprintf(f.ErrOut, "Plan %q has ended already.\n", f.plan.Name)
 			return nil
 		}

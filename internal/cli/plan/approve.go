@@ -55,7 +55,8 @@ exits with 3 or 4. --partial applies the other changes, without those that need 
 		RunE:              session.Run(o),
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&o.digest, "digest", "", "Digest of the changes that you read; any other plan is refused. Required outside of a terminal")
+	fs.StringVar(&o.digest, "digest", "",
+		"Digest of the changes that you read; any other plan is refused. Required outside of a terminal")
 	fs.StringVarP(&o.message, "message", "m", "", "Reason for the decision, which the plan keeps")
 	operation.PartialFlag(fs, &o.partial)
 	o.lines.Add(cmd, "Print lines of JSON, as terraform apply -json does")
@@ -80,12 +81,14 @@ func (o *approveOptions) approve(ctx context.Context) error {
 	case !planapi.Planned(p):
 		return fmt.Errorf("plan %q is still being made; there is nothing to approve yet", p.Name)
 	case p.Spec.Speculative:
-		return &exit.Error{Code: exit.Refused, Cause: fmt.Errorf("plan %q is speculative: its objects were never recorded, so it cannot be approved. Record and apply them: kubectl hykube apply -f PATH -n %s", p.Name, p.Namespace)}
+		return &exit.Error{Code: exit.Refused,
+			Cause: fmt.Errorf("plan %q is speculative: its objects were never recorded, so it cannot be approved. Record and apply them: kubectl hykube apply -f PATH -n %s", p.Name, p.Namespace)}
 	case planapi.NothingToDo(p):
 		fmt.Fprintf(o.Out, "Plan %q has no changes, so there is nothing to approve.\n", p.Name)
 		return nil
 	case p.Status.Approval != nil:
-		return fmt.Errorf("plan %q was %s already%s", p.Name, planapi.DecisionWord(p.Status.Approval.Decision), planapi.By(p.Status.Approval))
+		return fmt.Errorf("plan %q was %s already%s", p.Name, planapi.DecisionWord(p.Status.Approval.Decision),
+			planapi.By(p.Status.Approval))
 	case planapi.Stalled(p):
 		return operation.Failure(o.Session, p)
 	}
@@ -99,10 +102,13 @@ func (o *approveOptions) approve(ctx context.Context) error {
 		return fmt.Errorf("--digest %q is not a whole digest, such as sha256:3f8a... with all its digits: copy it from kubectl hykube show %s -n %s", digest, p.Name, p.Namespace)
 	}
 	if digest != p.Status.Digest {
-		return &exit.Error{Code: exit.Stale, Cause: fmt.Errorf("plan %q has the digest %s, not %s: it isn't the plan that you read. Read it again: kubectl hykube show %s -n %s", p.Name, p.Status.Digest, digest, p.Name, p.Namespace)}
+		return &exit.Error{Code: exit.Stale,
+			Cause: fmt.Errorf("plan %q has the digest %s, not %s: it isn't the plan that you read. Read it again: kubectl hykube show %s -n %s", p.Name, p.Status.Digest, digest, p.Name, p.Namespace)}
 	}
 	defer operation.HoldInterrupts(o.Session)()
-	if p, err = planapi.Decide(ctx, o.Session, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: digest, Partial: o.partial, Message: o.message}); err != nil {
+	if p, err = planapi.Decide(ctx, o.Session, p,
+		v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: digest, Partial: o.partial,
+			Message: o.message}); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Out, "plan.%s/%s approved\n", v1alpha1.GroupName, p.Name)
@@ -123,8 +129,8 @@ func (o *approveOptions) approve(ctx context.Context) error {
 	return err
 }
 
-// askDigest shows what a plan changes, and its digest, and returns the digest if the user approves it. It returns an error outside
-// of a terminal, and for a user whose approval the server would refuse.
+// askDigest shows what a plan changes, and its digest, and returns the digest if the user approves it. It returns an
+// error outside of a terminal, and for a user whose approval the server would refuse.
 func (o *approveOptions) askDigest(ctx context.Context, p *v1alpha1.Plan) (string, error) {
 	switch {
 	case !planapi.MayApprove(ctx, o.Session, p.Namespace):
@@ -140,7 +146,8 @@ func (o *approveOptions) askDigest(ctx context.Context, p *v1alpha1.Plan) (strin
 		text = s.Text
 	}
 	fmt.Fprintf(o.ErrOut, "Plan %s in namespace %s: %s.\nDigest: %s\nTo read it: kubectl hykube show %s -n %s\n\n%s\n  Only 'yes' will be accepted to approve.\n\n  %s ",
-		p.Name, p.Namespace, diff.Clean(text, false), p.Status.Digest, p.Name, p.Namespace, o.Style.Bold("Do you want to approve these changes?"), o.Style.Bold("Enter a value:"))
+		p.Name, p.Namespace, diff.Clean(text, false), p.Status.Digest, p.Name, p.Namespace,
+		o.Style.Bold("Do you want to approve these changes?"), o.Style.Bold("Enter a value:"))
 	answer := <-o.Answers()
 	fmt.Fprintln(o.ErrOut)
 	if strings.TrimSpace(answer.Text) != "yes" {

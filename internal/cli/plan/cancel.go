@@ -70,7 +70,8 @@ func (o *cancelOptions) Run(ctx context.Context) error {
 		return err
 	}
 	end, err := operation.FollowToEnd(ctx, o.Session, p, began)
-	if errors.Is(err, operation.ErrDetached) || end != nil && exit.Code(err) == exit.Failed && end.Status.Cancel != nil {
+	if errors.Is(err, operation.ErrDetached) || end != nil && exit.Code(err) == exit.Failed &&
+		end.Status.Cancel != nil {
 		return nil // cancelled, as requested
 	}
 	return err

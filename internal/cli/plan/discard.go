@@ -39,15 +39,19 @@ func (o *discardOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if p.Status.Approval != nil {
-		return fmt.Errorf("plan %q was %s already%s", p.Name, planapi.DecisionWord(p.Status.Approval.Decision), planapi.By(p.Status.Approval))
+		return fmt.Errorf("plan %q was %s already%s", p.Name, planapi.DecisionWord(p.Status.Approval.Decision),
+			planapi.By(p.Status.Approval))
 	}
 	if p.Spec.Speculative {
 		return fmt.Errorf("plan %q is speculative and cannot be approved, so there is nothing to discard. To remove it: kubectl delete plan %s -n %s", p.Name, p.Name, p.Namespace)
 	}
 	if planapi.Superseded(p) {
-		return fmt.Errorf("nobody can approve plan %q any more, so there is nothing to discard: %s", p.Name, diff.Clean(planapi.Why(p), true))
+		return fmt.Errorf("nobody can approve plan %q any more, so there is nothing to discard: %s", p.Name,
+			diff.Clean(planapi.Why(p), true))
 	}
-	if _, err := planapi.Decide(ctx, o.Session, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: p.Status.Digest, Message: o.message}); err != nil {
+	if _, err := planapi.Decide(ctx, o.Session, p,
+		v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: p.Status.Digest,
+			Message: o.message}); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Out, "plan.%s/%s discarded\n", v1alpha1.GroupName, p.Name)

@@ -33,9 +33,12 @@ func (o *planOptions) cannotBeApproved() string {
 	}
 	switch {
 	case o.refreshOnly:
-		return speculativeNextStep("record the files, and leave such a plan for approval", "plan --record --refresh-only"+flags)
-	case o.destroy && (len(o.planning.Targets) > 0 || o.planning.Refresh != "" || o.planning.Selector != "" || o.all || o.files.Force):
-		return speculativeNextStep("record the files, and leave such a plan for approval", "plan --record --destroy"+flags)
+		return speculativeNextStep("record the files, and leave such a plan for approval",
+			"plan --record --refresh-only"+flags)
+	case o.destroy && (len(o.planning.Targets) > 0 || o.planning.Refresh != "" || o.planning.Selector != "" || o.all ||
+		o.files.Force):
+		return speculativeNextStep("record the files, and leave such a plan for approval",
+			"plan --record --destroy"+flags)
 	case o.destroy:
 		return speculativeNextStep("destroy the resources of the files", "destroy"+flags)
 	}
@@ -61,7 +64,8 @@ func (o *planOptions) oneNamespace() string {
 	return one
 }
 
-// speculativeNextStep returns the text about the next step after a speculative plan. purpose is an infinitive without to.
+// speculativeNextStep returns the text about the next step after a speculative plan. purpose is an infinitive without
+// to.
 func speculativeNextStep(purpose, command string) string {
 	return fmt.Sprintf("The plan is speculative: nothing was recorded, and it cannot be approved. To %s:\n  kubectl hykube %s", purpose, command)
 }
@@ -71,7 +75,8 @@ func cannotBeApproved(p *v1alpha1.Plan) string {
 	purpose, command := "record the files and apply them", "apply -f PATH"
 	switch {
 	case p.Spec.RefreshOnly:
-		purpose, command = "record the files, and leave such a plan for approval", "plan --record --refresh-only -f PATH"
+		purpose, command = "record the files, and leave such a plan for approval",
+			"plan --record --refresh-only -f PATH"
 	case p.Spec.Destroy:
 		purpose, command = "destroy the resources of the files", "plan --record --destroy -f PATH"
 	}

@@ -163,7 +163,8 @@ func (o *planOptions) make(ctx context.Context, j *operation.Operation, base str
 		return speculation.PlansOf(o.Session, rs, &o.planning, o.all, base, spec)
 	}
 	if o.record {
-		rec := &record.Recorder{Session: o.Session, Force: o.files.Force, Timeout: o.files.Timeout, Destroys: o.destroy || o.refreshOnly}
+		rec := &record.Recorder{Session: o.Session, Force: o.files.Force, Timeout: o.files.Timeout,
+			Destroys: o.destroy || o.refreshOnly}
 		rs, err := rec.Record(ctx, ms)
 		if err != nil {
 			return nil, err

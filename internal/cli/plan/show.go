@@ -29,19 +29,20 @@ import (
 // completeChanges completes plans, and then the addresses in the named plan.
 func completeChanges(s *session.Session) session.Completer {
 	plans := planapi.Complete(s, nil)
-	addresses := s.CompleteWith(session.AnyNumber, func(ctx context.Context, args []string, _ string) (out []string, err error) {
-		p, err := planapi.Get(ctx, s, s.Namespace, args[0])
-		if err != nil {
-			return nil, err
-		}
-		for c, err := range planapi.Changes(ctx, s, p) {
-			if err != nil || len(out) == 1000 {
-				break
+	addresses := s.CompleteWith(session.AnyNumber,
+		func(ctx context.Context, args []string, _ string) (out []string, err error) {
+			p, err := planapi.Get(ctx, s, s.Namespace, args[0])
+			if err != nil {
+				return nil, err
 			}
-			out = append(out, addressOfChange(c)+"\t"+string(c.Action))
-		}
-		return out, nil
-	})
+			for c, err := range planapi.Changes(ctx, s, p) {
+				if err != nil || len(out) == 1000 {
+					break
+				}
+				out = append(out, addressOfChange(c)+"\t"+string(c.Action))
+			}
+			return out, nil
+		})
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
 			return plans(cmd, args, begun)
@@ -58,8 +59,8 @@ func addressOfChange(c *v1alpha1.PlanChange) string {
 	return c.Address
 }
 
-// headWait is the time that show waits for the answer whether a plan can still be approved. The server checks each change
-// for that. If it takes longer, the answer follows the changes.
+// headWait is the time that show waits for the answer whether a plan can still be approved. The server checks each
+// change for that. If it takes longer, the answer follows the changes.
 const headWait = 300 * time.Millisecond
 
 type showOptions struct {
@@ -96,7 +97,8 @@ print the plan object with its changes. Each format masks secrets.`,
 		RunE:              session.Run(o),
 	}
 	cmd.Flags().BoolVar(&o.failed, "failed", false, "Only changes that failed, or whose outcome is unknown")
-	cmd.Flags().StringVar(&o.match, "match", "", "Only changes whose address, message or lines contain this text, in any case")
+	cmd.Flags().StringVar(&o.match, "match", "",
+		"Only changes whose address, message or lines contain this text, in any case")
 	printer.OutputFlag(cmd, &o.output, "Print", "terraform-json", "json", "yaml", "name")
 	return cmd
 }
@@ -133,7 +135,8 @@ func (o *showOptions) Validate() error {
 	if o.output == "terraform-json" || o.output == "name" {
 		switch {
 		case len(o.addresses) > 0:
-			return fmt.Errorf("-o %s is about a whole plan: leave the addresses out, or write -o json or -o yaml", o.output)
+			return fmt.Errorf("-o %s is about a whole plan: leave the addresses out, or write -o json or -o yaml",
+				o.output)
 		case o.filters():
 			return fmt.Errorf("-o %s is about a whole plan: leave --failed and --match out, or write -o json or -o yaml", o.output)
 		}
@@ -192,7 +195,8 @@ func (o *showOptions) Run(ctx context.Context) error {
 		fmt.Fprintf(o.Out, "\n%s\n", o.Style.Dim(cannotBeApproved(p)))
 	}
 	if w := workflow.RunOf(p); w != nil {
-		fmt.Fprintf(o.Out, "\n%s\n", o.Style.Dim(fmt.Sprintf("The workflow %s asked for it: kubectl hykube ui %s -n %s --workflow", w, p.Name, p.Namespace)))
+		fmt.Fprintf(o.Out, "\n%s\n", o.Style.Dim(
+			fmt.Sprintf("The workflow %s asked for it: kubectl hykube ui %s -n %s --workflow", w, p.Name, p.Namespace)))
 	}
 	if planapi.Waiting(p) {
 		fmt.Fprintf(o.Out, "\n%s\n", o.Style.Dim(planapi.ApprovedSoFar(p)+o.approvalHint(ctx, p, text != "")))
@@ -221,13 +225,14 @@ func (o *showOptions) plan(ctx context.Context) (*v1alpha1.Plan, error) {
 		if err := namespace.NotFound(ctx, o.Session, o.Namespace); err != nil {
 			return nil, err
 		}
-		return nil, fmt.Errorf("no plan of namespace %q has failed changes; `kubectl get plans -n %[1]s` lists them", o.Namespace)
+		return nil, fmt.Errorf("no plan of namespace %q has failed changes; `kubectl get plans -n %[1]s` lists them",
+			o.Namespace)
 	}
 	return last, nil
 }
 
-// approvalHint says how the user can approve a plan that waits, or why not. obstructed is true if changes of the plan are
-// stale.
+// approvalHint says how the user can approve a plan that waits, or why not. obstructed is true if changes of the plan
+// are stale.
 func (o *showOptions) approvalHint(ctx context.Context, p *v1alpha1.Plan, obstructed bool) string {
 	approve := planapi.ApproveCommand(p)
 	switch {
@@ -244,7 +249,8 @@ func (o *showOptions) approvalHint(ctx context.Context, p *v1alpha1.Plan, obstru
 	case planapi.Denied(p):
 		return diff.Clean(planapi.Why(p), true) + "\nIt can be approved when no policy refuses it any more: " + approve
 	case planapi.Blocked(p):
-		return "It cannot be approved as a whole, since changes of it are blocked. To approve the others: " + approve + " --partial"
+		return "It cannot be approved as a whole, since changes of it are blocked. To approve the others: " + approve +
+			" --partial"
 	}
 	return "It waits for approval: " + approve
 }
@@ -274,14 +280,16 @@ func (o *showOptions) whyNotApprovable(ctx context.Context, p *v1alpha1.Plan) st
 func (o *showOptions) staleHint(ctx context.Context, p *v1alpha1.Plan) string {
 	body := &v1alpha1.Plan{
 		ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace, UID: p.UID},
-		Status:     v1alpha1.PlanStatus{Approval: &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: p.Status.Digest}},
+		Status: v1alpha1.PlanStatus{Approval: &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved,
+			Digest: p.Status.Digest}},
 	}
 	err := o.Hykube.Put().Namespace(p.Namespace).Resource("plans").Name(p.Name).SubResource("approval").
 		Param("dryRun", metav1.DryRunAll).Body(body).Do(ctx).Error()
 	if !apierrors.HasStatusCause(err, v1alpha1.CauseStale) {
 		return ""
 	}
-	return fmt.Sprintf("Plan %s is stale: something that it depends on changed after planning.\n%s", p.Name, diff.Clean(session.APIStatus(err).Message, true))
+	return fmt.Sprintf("Plan %s is stale: something that it depends on changed after planning.\n%s", p.Name,
+		diff.Clean(session.APIStatus(err).Message, true))
 }
 
 // object prints the plan with its changes as one document.
@@ -330,7 +338,8 @@ func (o *showOptions) chosen(ctx context.Context, p *v1alpha1.Plan) ([]*v1alpha1
 	var missing []error
 	for _, a := range o.addresses {
 		if !found[a] {
-			missing = append(missing, fmt.Errorf("plan %q has no change of %s%s", p.Name, a, query.Suggestion(a, known)))
+			missing = append(missing, fmt.Errorf("plan %q has no change of %s%s", p.Name, a,
+				query.Suggestion(a, known)))
 		}
 	}
 	return out, errors.Join(missing...)
@@ -351,7 +360,8 @@ func (o *showOptions) selects(c *v1alpha1.PlanChange) bool {
 	for _, d := range c.Diagnostics {
 		texts = append(texts, d.Summary, d.Detail)
 	}
-	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(o.match)) })
+	return slices.ContainsFunc(texts,
+		func(text string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(o.match)) })
 }
 
 // printMatching prints the changes that --failed and --match permit, as it reads them.

@@ -22,7 +22,8 @@ import (
 
 // terraformJSON prints a plan in the format of `terraform show -json`.
 func (o *showOptions) terraformJSON(ctx context.Context, p *v1alpha1.Plan) error {
-	t := terraformjson.New(p, p.PlanFailed(), planSource{&objectCache{Session: o.Session, known: map[objectKey]*unstructured.Unstructured{}}})
+	t := terraformjson.New(p, p.PlanFailed(),
+		planSource{&objectCache{Session: o.Session, known: map[objectKey]*unstructured.Unstructured{}}})
 	for c, err := range planapi.Changes(ctx, o.Session, p) {
 		if err != nil {
 			return err
@@ -72,13 +73,15 @@ func (s planSource) Schemas(ctx context.Context, provider string) map[string]*op
 	return doc.Kinds(provider)
 }
 
-func (s planSource) Provider(ctx context.Context, provider, namespace, config string) (v1alpha1.ProviderSpec, v1alpha1.ProviderConfigSpec) {
+func (s planSource) Provider(ctx context.Context, provider, namespace,
+	config string) (v1alpha1.ProviderSpec, v1alpha1.ProviderConfigSpec) {
 	var p v1alpha1.Provider
 	if provider == "" || s.Hykube.Get().Resource("providers").Name(provider).Do(ctx).Into(&p) != nil {
 		p = v1alpha1.Provider{}
 	}
 	var cfg v1alpha1.ProviderConfig
-	if config == "" || s.Hykube.Get().Namespace(namespace).Resource("providerconfigs").Name(config).Do(ctx).Into(&cfg) != nil {
+	if config == "" || s.Hykube.Get().Namespace(namespace).Resource("providerconfigs").Name(config).Do(ctx).Into(
+		&cfg) != nil {
 		cfg = v1alpha1.ProviderConfig{}
 	}
 	return p.Spec, cfg.Spec
@@ -134,7 +137,8 @@ func (l *objectCache) read(ctx context.Context, want []wantedObject) error {
 	}
 	for at, ws := range shelves {
 		if len(ws) >= listFrom {
-			denied, err := objects.EachResource(ctx, l.Session, []session.Kind{{GVR: at.gvr, Kind: ws[0].kind}}, at.namespace, "", func(_ session.Kind, u *unstructured.Unstructured) { put(u) })
+			denied, err := objects.EachResource(ctx, l.Session, []session.Kind{{GVR: at.gvr, Kind: ws[0].kind}},
+				at.namespace, "", func(_ session.Kind, u *unstructured.Unstructured) { put(u) })
 			if err == nil && len(denied) == 0 {
 				continue
 			}

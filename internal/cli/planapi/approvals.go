@@ -76,13 +76,14 @@ func Username(who *v1alpha1.Identity) string {
 	return who.String()
 }
 
-// ReadyMessage returns the message of the condition Ready: of a plan that waits, the approvals that it still needs, or why it is stale.
+// ReadyMessage returns the message of the condition Ready: of a plan that waits, the approvals that it still needs, or
+// why it is stale.
 func ReadyMessage(p *v1alpha1.Plan) string {
 	return diff.Clean(readyCondition(p).Message, true)
 }
 
-// Requester returns the name of the user who asked for a plan with the rights of a user. check is the user who requested the drift
-// check that caused it; nil without one.
+// Requester returns the name of the user who asked for a plan with the rights of a user. check is the user who
+// requested the drift check that caused it; nil without one.
 func Requester(rights, check *v1alpha1.Identity) string {
 	if check != nil && (rights == nil || check.Username != rights.Username) {
 		return check.Username + ", with the rights of " + Username(rights)
@@ -90,7 +91,8 @@ func Requester(rights, check *v1alpha1.Identity) string {
 	return Username(rights)
 }
 
-var accessReviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"}
+var accessReviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1",
+	Resource: "selfsubjectaccessreviews"}
 
 // May reports whether the user has a right. If the server does not answer, it returns true, because the server will
 // reject the request itself.
@@ -99,11 +101,13 @@ func May(ctx context.Context, s *session.Session, verb, resource, subresource, n
 }
 
 // Allowed is may for a resource of any group.
-func Allowed(ctx context.Context, s *session.Session, verb string, gvr schema.GroupVersionResource, subresource, namespace string) bool {
+func Allowed(ctx context.Context, s *session.Session, verb string, gvr schema.GroupVersionResource, subresource,
+	namespace string) bool {
 	review := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
 		"spec": map[string]any{"resourceAttributes": map[string]any{
-			"group": gvr.Group, "version": "*", "verb": verb, "resource": gvr.Resource, "subresource": subresource, "namespace": namespace,
+			"group": gvr.Group, "version": "*", "verb": verb, "resource": gvr.Resource, "subresource": subresource,
+			"namespace": namespace,
 		}},
 	}}
 	answer, err := s.Objects.Resource(accessReviews).Create(ctx, review, metav1.CreateOptions{})
@@ -128,14 +132,17 @@ func WaitsForApproval(ctx context.Context, s *session.Session, p *v1alpha1.Plan)
 	if !ApprovalCounts(ctx, s, p) {
 		return AnotherApproves(p)
 	}
-	return fmt.Sprintf("The plan waits in namespace %s for a decision:\n  %s\n  kubectl hykube discard %s -n %s", p.Namespace, ApproveCommand(p), p.Name, p.Namespace)
+	return fmt.Sprintf("The plan waits in namespace %s for a decision:\n  %s\n  kubectl hykube discard %s -n %s",
+		p.Namespace, ApproveCommand(p), p.Name, p.Namespace)
 }
 
-var selfReviews = schema.GroupVersionResource{Group: "authentication.k8s.io", Version: "v1", Resource: "selfsubjectreviews"}
+var selfReviews = schema.GroupVersionResource{Group: "authentication.k8s.io", Version: "v1",
+	Resource: "selfsubjectreviews"}
 
 // self returns the user's identity, or nil if the server does not tell it.
 func self(ctx context.Context, s *session.Session) *v1alpha1.Identity {
-	review := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}}
+	review := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "authentication.k8s.io/v1",
+		"kind": "SelfSubjectReview"}}
 	answer, err := s.Objects.Resource(selfReviews).Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
 		return nil
@@ -158,7 +165,8 @@ func ApprovalCounts(ctx context.Context, s *session.Session, p *v1alpha1.Plan) b
 	if who == nil {
 		return true // the server refuses the approval itself
 	}
-	counts, required := policy.VerdictOf(p).Counts(p.Status.RequestedBy, p.AllApprovals(), v1alpha1.PlanApproval{By: who})
+	counts, required := policy.VerdictOf(p).Counts(p.Status.RequestedBy, p.AllApprovals(),
+		v1alpha1.PlanApproval{By: who})
 	return counts || !required
 }
 
@@ -191,7 +199,8 @@ func AnotherApproves(p *v1alpha1.Plan) string {
 		if name := p.StackName(); name != "" {
 			requested += fmt.Sprintf(" as the author of the stack %s", name)
 		}
-		who = fmt.Sprintf(" A policy counts no approval of a user who %s, or wrote a part of the changes: %s.", requested, diff.Clean(strings.Join(names, ", "), false))
+		who = fmt.Sprintf(" A policy counts no approval of a user who %s, or wrote a part of the changes: %s.",
+			requested, diff.Clean(strings.Join(names, ", "), false))
 	}
 	return fmt.Sprintf("Plan %s waits in namespace %s for the approval of another user, because yours does not count.%s That user approves it with: %s",
 		p.Name, p.Namespace, who, ApproveCommand(p))
@@ -207,5 +216,6 @@ const mayNotApprove = `You may not: that needs the verb "approve" on plans, and 
 
 // CannotApproveText returns the text about a plan that the user may not approve.
 func CannotApproveText(p *v1alpha1.Plan) string {
-	return fmt.Sprintf("Plan %s waits in namespace %s for someone who may approve it. %s", p.Name, p.Namespace, mayNotApprove)
+	return fmt.Sprintf("Plan %s waits in namespace %s for someone who may approve it. %s", p.Name, p.Namespace,
+		mayNotApprove)
 }

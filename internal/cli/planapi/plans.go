@@ -49,7 +49,8 @@ const changePage = 500
 
 // Create creates a plan. It also records which plans of the namespace ended before. Timestamps have only whole
 // seconds, so they cannot order concurrent plans.
-func Create(ctx context.Context, s *session.Session, namespace, base string, spec v1alpha1.PlanSpec) (*v1alpha1.Plan, error) {
+func Create(ctx context.Context, s *session.Session, namespace, base string,
+	spec v1alpha1.PlanSpec) (*v1alpha1.Plan, error) {
 	// Without the right to list plans, the command finds no concurrent plans, and reports that later.
 	before, _ := List(ctx, s, namespace)
 	in := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{GenerateName: base + "-", Namespace: namespace}, Spec: spec}
@@ -78,7 +79,8 @@ func Create(ctx context.Context, s *session.Session, namespace, base string, spe
 // Get returns a plan. If there is none, the error names the stack of that name.
 func Get(ctx context.Context, s *session.Session, namespace, name string) (*v1alpha1.Plan, error) {
 	// As in kubectl, plan/NAME and plan.hykube.io/NAME are valid, too.
-	if kind, rest, ok := strings.Cut(name, "/"); ok && slices.Contains([]string{"plan", "plans", "plan.hykube.io", "plans.hykube.io"}, kind) {
+	if kind, rest, ok := strings.Cut(name, "/"); ok &&
+		slices.Contains([]string{"plan", "plans", "plan.hykube.io", "plans.hykube.io"}, kind) {
 		name = rest
 	}
 	if strings.Contains(name, "/") {
@@ -86,7 +88,8 @@ func Get(ctx context.Context, s *session.Session, namespace, name string) (*v1al
 	}
 	out, err := Read(ctx, s, namespace, name)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("no plan %q in namespace %q: `kubectl get plans -n %s` lists them%s", name, namespace, namespace, stackHint(ctx, s, namespace, name))
+		return nil, fmt.Errorf("no plan %q in namespace %q: `kubectl get plans -n %s` lists them%s", name, namespace,
+			namespace, stackHint(ctx, s, namespace, name))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get plan %q: %w", name, s.Explain(err))
@@ -94,7 +97,8 @@ func Get(ctx context.Context, s *session.Session, namespace, name string) (*v1al
 	return out, nil
 }
 
-// stackHint returns what to do if a user wrote the name of a stack in place of that of a plan; "" if there is no such stack.
+// stackHint returns what to do if a user wrote the name of a stack in place of that of a plan; "" if there is no such
+// stack.
 func stackHint(ctx context.Context, s *session.Session, namespace, name string) string {
 	name, err := StackName(name)
 	if err != nil {
@@ -160,7 +164,8 @@ func Changes(ctx context.Context, s *session.Session, plan *v1alpha1.Plan) iter.
 
 // requestChanges requests a page of the changes of a plan, and returns a channel for the answer.
 func requestChanges(ctx context.Context, s *session.Session, plan *v1alpha1.Plan, token string) <-chan rest.Result {
-	req := s.Hykube.Get().Namespace(plan.Namespace).Resource("plans").Name(plan.Name).SubResource("changes").Param("limit", strconv.Itoa(changePage))
+	req := s.Hykube.Get().Namespace(plan.Namespace).Resource("plans").Name(plan.Name).SubResource("changes").Param(
+		"limit", strconv.Itoa(changePage))
 	if token != "" {
 		req = req.Param("continue", token)
 	}
@@ -169,7 +174,8 @@ func requestChanges(ctx context.Context, s *session.Session, plan *v1alpha1.Plan
 	return answer
 }
 
-// pageOf returns a page, and the token of the next one; "" for the last page. It decodes only what comes before the items.
+// pageOf returns a page, and the token of the next one; "" for the last page. It decodes only what comes before the
+// items.
 func pageOf(answer rest.Result) (next string, page []byte, err error) {
 	if err := answer.Error(); err != nil { // Raw would not decode the server's reason
 		return "", nil, err
@@ -193,14 +199,17 @@ func pageOf(answer rest.Result) (next string, page []byte, err error) {
 }
 
 // Decide approves or discards a plan. The digest binds the decision to the changes that were read.
-func Decide(ctx context.Context, s *session.Session, plan *v1alpha1.Plan, decision v1alpha1.PlanApproval) (*v1alpha1.Plan, error) {
+func Decide(ctx context.Context, s *session.Session, plan *v1alpha1.Plan,
+	decision v1alpha1.PlanApproval) (*v1alpha1.Plan, error) {
 	body := &v1alpha1.Plan{
 		ObjectMeta: metav1.ObjectMeta{Name: plan.Name, Namespace: plan.Namespace, UID: plan.UID},
 		Status:     v1alpha1.PlanStatus{Approval: &decision},
 	}
 	out := &v1alpha1.Plan{}
-	err := s.Hykube.Put().Namespace(plan.Namespace).Resource("plans").Name(plan.Name).SubResource("approval").Body(body).Do(ctx).Into(out)
-	verb := map[v1alpha1.Decision]string{v1alpha1.DecisionApproved: "approve", v1alpha1.DecisionDiscarded: "discard"}[decision.Decision]
+	err := s.Hykube.Put().Namespace(plan.Namespace).Resource("plans").Name(plan.Name).SubResource("approval").Body(
+		body).Do(ctx).Into(out)
+	verb := map[v1alpha1.Decision]string{v1alpha1.DecisionApproved: "approve",
+		v1alpha1.DecisionDiscarded: "discard"}[decision.Decision]
 	switch {
 	case err == nil:
 		return out, nil
@@ -219,8 +228,9 @@ func Decide(ctx context.Context, s *session.Session, plan *v1alpha1.Plan, decisi
 	case apierrors.IsConflict(err) && (plan.Ended() || plan.PlanFailed()): // as the user read it
 		return nil, fmt.Errorf("%s plan %q: %w", verb, plan.Name, err)
 	case apierrors.IsConflict(err):
-		return nil, &exit.Error{Code: exit.Stale, Cause: fmt.Errorf("%s plan %q: %w\nThe plan changed after you read it. Read it again: kubectl hykube show %s -n %s",
-			verb, plan.Name, err, plan.Name, plan.Namespace)}
+		return nil, &exit.Error{Code: exit.Stale,
+			Cause: fmt.Errorf("%s plan %q: %w\nThe plan changed after you read it. Read it again: kubectl hykube show %s -n %s",
+				verb, plan.Name, err, plan.Name, plan.Namespace)}
 	}
 	return nil, fmt.Errorf("%s plan %q: %w", verb, plan.Name, s.Explain(err))
 }
@@ -232,7 +242,8 @@ func Cancel(ctx context.Context, s *session.Session, plan *v1alpha1.Plan) (*v1al
 		Status:     v1alpha1.PlanStatus{Cancel: &v1alpha1.PlanCancel{}},
 	}
 	out := &v1alpha1.Plan{}
-	err := s.Hykube.Put().Namespace(plan.Namespace).Resource("plans").Name(plan.Name).SubResource("cancel").Body(body).Do(ctx).Into(out)
+	err := s.Hykube.Put().Namespace(plan.Namespace).Resource("plans").Name(plan.Name).SubResource("cancel").Body(
+		body).Do(ctx).Into(out)
 	if err != nil {
 		return nil, fmt.Errorf("cancel plan %q: %w", plan.Name, s.Explain(err))
 	}
@@ -271,8 +282,10 @@ func Watch(ctx context.Context, s *session.Session, plan *v1alpha1.Plan) <-chan 
 }
 
 // WatchConnection is Watch with a channel for the state of the connection.
-func WatchConnection(ctx context.Context, s *session.Session, plan *v1alpha1.Plan, connected chan<- bool) <-chan planEvent {
-	w := &planWatcher{Session: s, plan: plan, out: make(chan planEvent), version: plan.ResourceVersion, connected: connected}
+func WatchConnection(ctx context.Context, s *session.Session, plan *v1alpha1.Plan,
+	connected chan<- bool) <-chan planEvent {
+	w := &planWatcher{Session: s, plan: plan, out: make(chan planEvent), version: plan.ResourceVersion,
+		connected: connected}
 	go func() {
 		defer close(w.out)
 		w.send(ctx, planEvent{Plan: plan})
@@ -311,7 +324,8 @@ func (w *planWatcher) watchOnce(ctx context.Context) error {
 		if w.version != "" {
 			return nil
 		}
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), !w.broken.IsZero() && time.Since(w.broken) > time.Minute:
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err),
+		!w.broken.IsZero() && time.Since(w.broken) > time.Minute:
 		return fmt.Errorf("watch plan %q: %w", w.plan.Name, w.Explain(err))
 	case w.broken.IsZero():
 		w.broken = time.Now()
@@ -383,7 +397,8 @@ func (w *planWatcher) read(ctx context.Context) error {
 
 // Planned reports whether planning has ended, with or without changes.
 func Planned(p *v1alpha1.Plan) bool {
-	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned) || Stalled(p) || Ready(p) || p.PlanFailed()
+	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned) || Stalled(p) || Ready(p) ||
+		p.PlanFailed()
 }
 
 // readyCondition returns the condition Ready; an empty one if the plan has none yet.
@@ -416,7 +431,8 @@ func Denied(p *v1alpha1.Plan) bool {
 
 // hasDenied reports whether a policy denies a plan that no user has approved.
 func hasDenied(p *v1alpha1.Plan) bool {
-	return p.Status.Approval == nil && slices.ContainsFunc(p.Status.Policies, func(r v1alpha1.PlanPolicyResult) bool { return r.Effect == v1alpha1.PolicyDeny && r.Undecided == nil })
+	return p.Status.Approval == nil && slices.ContainsFunc(p.Status.Policies,
+		func(r v1alpha1.PlanPolicyResult) bool { return r.Effect == v1alpha1.PolicyDeny && r.Undecided == nil })
 }
 
 // RequiresApprovals reports whether a policy requires certain approvals of a plan.
@@ -475,8 +491,8 @@ func Discarded(p *v1alpha1.Plan) bool {
 	return p.Status.Approval != nil && p.Status.Approval.Decision == v1alpha1.DecisionDiscarded
 }
 
-// Superseded reports whether another plan took the place of a plan, or the server ended it because its stack no longer needs
-// it.
+// Superseded reports whether another plan took the place of a plan, or the server ended it because its stack no longer
+// needs it.
 func Superseded(p *v1alpha1.Plan) bool {
 	reason := p.Status.StalledFor()
 	return reason == v1alpha1.ReasonSuperseded || reason == v1alpha1.ReasonDiscarded && p.Status.Approval == nil
@@ -494,7 +510,8 @@ func Deferred(p *v1alpha1.Plan) bool {
 
 // Why returns the most specific message about a plan that stopped.
 func Why(p *v1alpha1.Plan) string {
-	for _, t := range []string{v1alpha1.ConditionStale, v1alpha1.ConditionStalled, v1alpha1.ConditionApplied, v1alpha1.ConditionPlanned, v1alpha1.ConditionReady} {
+	for _, t := range []string{v1alpha1.ConditionStale, v1alpha1.ConditionStalled, v1alpha1.ConditionApplied,
+		v1alpha1.ConditionPlanned, v1alpha1.ConditionReady} {
 		c := meta.FindStatusCondition(p.Status.Conditions, t)
 		if c == nil || c.Message == "" {
 			continue
@@ -516,9 +533,11 @@ func HasNoResources(p *v1alpha1.Plan) bool {
 // isBlocked returns the error for a plan that is not applied because changes are blocked.
 func isBlocked(p *v1alpha1.Plan) error {
 	if Speculative(p) { // it has no condition about that, and the server removes it when the command ends
-		return &exit.Error{Code: exit.Refused, Cause: &exit.Unchanged{Problem: "the plan is blocked: lifecycle.preventDestroy forbids the changes that the errors above name"}}
+		return &exit.Error{Code: exit.Refused,
+			Cause: &exit.Unchanged{Problem: "the plan is blocked: lifecycle.preventDestroy forbids the changes that the errors above name"}}
 	}
-	return &exit.Error{Code: exit.Refused, Cause: &exit.Unchanged{Problem: fmt.Sprintf("plan %q is blocked: %s", p.Name, diff.Clean(Why(p), true))}}
+	return &exit.Error{Code: exit.Refused,
+		Cause: &exit.Unchanged{Problem: fmt.Sprintf("plan %q is blocked: %s", p.Name, diff.Clean(Why(p), true))}}
 }
 
 // Speculative reports whether a plan is speculative, so that nobody can approve it.
@@ -535,7 +554,8 @@ func StackName(arg string) (string, error) {
 	switch {
 	case !ok:
 		return arg, nil
-	case slices.Contains([]string{"stack", "stacks", "stk", "stack." + v1alpha1.GroupName, "stacks." + v1alpha1.GroupName}, kind):
+	case slices.Contains([]string{"stack", "stacks", "stk", "stack." + v1alpha1.GroupName,
+		"stacks." + v1alpha1.GroupName}, kind):
 		return name, nil
 	}
 	return "", fmt.Errorf("%q names no stack: write NAME or stack/NAME, and the namespace with -n", arg)
@@ -545,7 +565,8 @@ func StackName(arg string) (string, error) {
 func StackReadiness(s *v1alpha1.Stack) (status, reason, message string) {
 	ready := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil || s.Status.ObservedGeneration != s.Generation {
-		return string(metav1.ConditionFalse), v1alpha1.ReasonSettling, "The server has not seen the newest spec of the stack yet."
+		return string(metav1.ConditionFalse), v1alpha1.ReasonSettling,
+			"The server has not seen the newest spec of the stack yet."
 	}
 	return string(ready.Status), ready.Reason, diff.Clean(ready.Message, false)
 }

@@ -71,13 +71,15 @@ func Cancelling(p *v1alpha1.Plan) bool { return p.Status.Cancel != nil && !p.End
 
 // WhyCancelling returns the server's message about what a cancelled plan waits for.
 func WhyCancelling(p *v1alpha1.Plan) string {
-	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReconciling); c != nil && c.Reason == v1alpha1.ReasonCancelling {
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReconciling); c != nil &&
+		c.Reason == v1alpha1.ReasonCancelling {
 		return c.Message
 	}
 	return ""
 }
 
-// pausedByServer reports whether the server applies no change of an approved plan, because its database is a copy or was restored.
+// pausedByServer reports whether the server applies no change of an approved plan, because its database is a copy or
+// was restored.
 func pausedByServer(p *v1alpha1.Plan) bool {
 	c := readyCondition(p)
 	return c.Reason == v1alpha1.ReasonServerFrozen || c.Reason == v1alpha1.ReasonServerCopied
@@ -136,7 +138,8 @@ func Progress(g *v1alpha1.PlanProgress, outcome string) string {
 	for _, x := range []struct {
 		n    int32
 		what string
-	}{{g.Running, "running"}, {g.Failed - g.HalfDone, failed}, {g.HalfDone, "half done"}, {g.Skipped, "not tried"}, {g.Blocked, "blocked"}} {
+	}{{g.Running, "running"}, {g.Failed - g.HalfDone, failed}, {g.HalfDone, "half done"}, {g.Skipped, "not tried"},
+		{g.Blocked, "blocked"}} {
 		if x.n > 0 {
 			text += fmt.Sprintf(", %s %s", diff.Count(int(x.n)), x.what)
 		}
@@ -184,7 +187,8 @@ func NextStep(ctx context.Context, s *session.Session, p *v1alpha1.Plan) string 
 	case Waiting(p) && len(p.Status.Approvals) == 0 && RequiresApprovals(p):
 		return ReadyMessage(p)
 	case Waiting(p):
-		return ApprovedSoFar(p) + fmt.Sprintf("Next: kubectl hykube show %s -n %s, then approve or discard it.", p.Name, p.Namespace)
+		return ApprovedSoFar(p) + fmt.Sprintf("Next: kubectl hykube show %s -n %s, then approve or discard it.", p.Name,
+			p.Namespace)
 	case Stalled(p) && !Discarded(p):
 		if m := Why(p); m != "" {
 			return diff.Clean(m, true)
@@ -199,9 +203,11 @@ func NextStep(ctx context.Context, s *session.Session, p *v1alpha1.Plan) string 
 	return ""
 }
 
-// waitsForOthers says that a plan waits for other plans, or for a provider for longer than usual. It returns "" for other plans.
+// waitsForOthers says that a plan waits for other plans, or for a provider for longer than usual. It returns "" for
+// other plans.
 func waitsForOthers(p *v1alpha1.Plan) string {
-	if ready := readyCondition(p); ready.Reason == v1alpha1.ReasonQueued || ready.Reason == v1alpha1.ReasonAwaitingProvider {
+	if ready := readyCondition(p); ready.Reason == v1alpha1.ReasonQueued ||
+		ready.Reason == v1alpha1.ReasonAwaitingProvider {
 		return ready.Message
 	}
 	return ""

@@ -131,7 +131,8 @@ func (o *policyTestOptions) Run(ctx context.Context) error {
 }
 
 // policies reads the policies in the files.
-func (o *policyTestOptions) policies(ctx context.Context) (namespaced []v1alpha1.PlanPolicy, cluster []v1alpha1.ClusterPlanPolicy, err error) {
+func (o *policyTestOptions) policies(ctx context.Context) (namespaced []v1alpha1.PlanPolicy,
+	cluster []v1alpha1.ClusterPlanPolicy, err error) {
 	ms, err := manifest.Read(ctx, o.Session, &o.files)
 	if err != nil {
 		return nil, nil, err
@@ -139,7 +140,8 @@ func (o *policyTestOptions) policies(ctx context.Context) (namespaced []v1alpha1
 	var bad []error
 	for _, m := range ms {
 		decode := func(into any) field.ErrorList {
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(m.Object.Object, into, true); err != nil {
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(m.Object.Object, into,
+				true); err != nil {
 				return field.ErrorList{field.Invalid(field.NewPath("spec"), field.OmitValueType{}, err.Error())}
 			}
 			return nil
@@ -159,7 +161,8 @@ func (o *policyTestOptions) policies(ctx context.Context) (namespaced []v1alpha1
 			}
 			cluster = append(cluster, p)
 		default:
-			errs = field.ErrorList{field.NotSupported(field.NewPath("kind"), m.Object.GetKind(), []string{"PlanPolicy", "ClusterPlanPolicy"})}
+			errs = field.ErrorList{field.NotSupported(field.NewPath("kind"), m.Object.GetKind(),
+				[]string{"PlanPolicy", "ClusterPlanPolicy"})}
 		}
 		for _, err := range errs {
 			bad = append(bad, fmt.Errorf("%s: %s %q: %w", m.Where(), m.Object.GetKind(), m.Object.GetName(), err))
@@ -177,7 +180,8 @@ func (o *policyTestOptions) chosen(ctx context.Context) ([]*v1alpha1.Plan, error
 			return nil, err
 		}
 		if p.Status.Digest == "" {
-			return nil, fmt.Errorf("plan %q has no changes to evaluate: its planning is still running, or failed", p.Name)
+			return nil, fmt.Errorf("plan %q has no changes to evaluate: its planning is still running, or failed",
+				p.Name)
 		}
 		out = append(out, p)
 	}
@@ -194,7 +198,8 @@ func (o *policyTestOptions) chosen(ctx context.Context) ([]*v1alpha1.Plan, error
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("namespace %q has no plans to evaluate; make one: kubectl hykube plan -n %s", o.Namespace, o.Namespace)
+		return nil, fmt.Errorf("namespace %q has no plans to evaluate; make one: kubectl hykube plan -n %s",
+			o.Namespace, o.Namespace)
 	}
 	return out, nil
 }
@@ -208,7 +213,8 @@ func (o *policyTestOptions) namespaceLabels(ctx context.Context) (map[string]str
 	return ns.GetLabels(), nil
 }
 
-func (o *policyTestOptions) evaluate(ctx context.Context, set *policy.Set, p *v1alpha1.Plan, labels map[string]string, earlier []v1alpha1.PlanRecord) (*policy.Verdict, error) {
+func (o *policyTestOptions) evaluate(ctx context.Context, set *policy.Set, p *v1alpha1.Plan, labels map[string]string,
+	earlier []v1alpha1.PlanRecord) (*policy.Verdict, error) {
 	subject := set.NewSubject(p)
 	for c, err := range planapi.Changes(ctx, o.Session, p) {
 		if err != nil {

@@ -75,7 +75,8 @@ func JSON(t *terminal.Terminal, v any, output string) error {
 
 // JSONList prints objects as a List, as kubectl does.
 func JSONList(t *terminal.Terminal, items []any, output string) error {
-	return JSON(t, map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}, "items": items}, output)
+	return JSON(t, map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""},
+		"items": items}, output)
 }
 
 // JSONMap converts a value to its JSON form and keeps the digits of numbers.

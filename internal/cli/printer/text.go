@@ -62,7 +62,8 @@ const MaxSkipped = 3
 
 // Flat joins the lines of a text and makes it safe to print.
 func Flat(text string) string {
-	return diff.Clean(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " "), false)
+	return diff.Clean(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " "),
+		false)
 }
 
 // Age returns the time since a moment, as kubectl prints it.

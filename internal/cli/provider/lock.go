@@ -50,8 +50,10 @@ lock file has them for all platforms on which "terraform providers lock" was use
 		ValidArgsFunction: session.CompleteProviders(s),
 		RunE:              session.Run(o),
 	}
-	cmd.Flags().StringVarP(&o.file, "filename", "f", "", "Terraform's dependency lock file, .terraform.lock.hcl; - reads standard input")
-	cmd.Flags().BoolVar(&o.change, "change-version", false, "Also print a version that would replace the one that existing objects use")
+	cmd.Flags().StringVarP(&o.file, "filename", "f", "",
+		"Terraform's dependency lock file, .terraform.lock.hcl; - reads standard input")
+	cmd.Flags().BoolVar(&o.change, "change-version", false,
+		"Also print a version that would replace the one that existing objects use")
 	return cmd
 }
 
@@ -80,7 +82,9 @@ func (o *providerLockOptions) Run(ctx context.Context) error {
 			return fmt.Errorf("lock provider %q: there is no such provider with a known version: `kubectl hykube provider list` shows which there are", name)
 		}
 	}
-	out = slices.DeleteFunc(out, func(p v1alpha1.Provider) bool { return len(o.names) > 0 && !slices.Contains(o.names, p.Name) })
+	out = slices.DeleteFunc(out, func(p v1alpha1.Provider) bool {
+		return len(o.names) > 0 && !slices.Contains(o.names, p.Name)
+	})
 	if err := o.refuseChanges(ctx, out); err != nil {
 		return err
 	}
@@ -104,10 +108,13 @@ func (o *providerLockOptions) refuseChanges(ctx context.Context, locked []v1alph
 		}
 		counts, err := o.users(ctx, p.Name)
 		if err != nil {
-			return fmt.Errorf("count the objects of the provider %q, which uses version %s and would get %s: %w", p.Name, p.Status.Version, p.Spec.Version, err)
+			return fmt.Errorf("count the objects of the provider %q, which uses version %s and would get %s: %w",
+				p.Name, p.Status.Version, p.Spec.Version, err)
 		}
 		if len(counts) > 0 {
-			problems = append(problems, fmt.Sprintf("provider %q would change from version %s to %s for all its objects: %s", p.Name, p.Status.Version, p.Spec.Version, diff.InNamespaces(counts)))
+			problems = append(problems, fmt.Sprintf(
+				"provider %q would change from version %s to %s for all its objects: %s", p.Name, p.Status.Version,
+				p.Spec.Version, diff.InNamespaces(counts)))
 		}
 	}
 	if len(problems) == 0 {
@@ -120,10 +127,11 @@ func (o *providerLockOptions) refuseChanges(ctx context.Context, locked []v1alph
 // users counts the objects of a provider's kinds, and the instances of ResourceSets, in each namespace.
 func (o *providerLockOptions) users(ctx context.Context, provider string) (map[string]int, error) {
 	counts := map[string]int{}
-	err := objects.EachSummary(ctx, o.Session, "", v1alpha1.ResourceFieldProvider, provider, func(r v1alpha1.ResourceSummary) bool {
-		counts[r.Object.Namespace]++
-		return true
-	})
+	err := objects.EachSummary(ctx, o.Session, "", v1alpha1.ResourceFieldProvider, provider,
+		func(r v1alpha1.ResourceSummary) bool {
+			counts[r.Object.Namespace]++
+			return true
+		})
 	return counts, err
 }
 
@@ -162,12 +170,14 @@ func (o *providerLockOptions) readLockFile() ([]lockfile.Provider, error) {
 
 // lockFromFile returns the Providers of a lock file: those of the server with the same source, else new ones with the
 // type as the name. names selects among several Providers with one source.
-func lockFromFile(locks []lockfile.Provider, list []v1alpha1.Provider, names []string) (out []v1alpha1.Provider, _ error) {
+func lockFromFile(locks []lockfile.Provider, list []v1alpha1.Provider,
+	names []string) (out []v1alpha1.Provider, _ error) {
 	for _, l := range locks {
 		known := lockfile.WithSource(list, l.Source)
 		if len(known) > 1 {
 			all := known
-			known = slices.DeleteFunc(slices.Clone(all), func(p v1alpha1.Provider) bool { return !slices.Contains(names, p.Name) })
+			known = slices.DeleteFunc(slices.Clone(all),
+				func(p v1alpha1.Provider) bool { return !slices.Contains(names, p.Name) })
 			if len(known) == 0 && len(names) == 0 {
 				return nil, fmt.Errorf("lock provider %s: the server has several Providers with this source: %s; name those that get version %s, as in `kubectl hykube provider lock %s -f FILE`",
 					l.Source, providerVersions(all), l.Version, all[0].Name)
@@ -177,7 +187,8 @@ func lockFromFile(locks []lockfile.Provider, list []v1alpha1.Provider, names []s
 			if i := slices.IndexFunc(list, func(p v1alpha1.Provider) bool { return p.Name == name }); i >= 0 {
 				return nil, fmt.Errorf("lock provider %s: the Provider %q of the server has another source, %s; create a Provider with the source %s first", l.Source, name, list[i].Spec.Source, l.Source)
 			}
-			known = []v1alpha1.Provider{{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ProviderSpec{Source: l.Source}}}
+			known = []v1alpha1.Provider{{ObjectMeta: metav1.ObjectMeta{Name: name},
+				Spec: v1alpha1.ProviderSpec{Source: l.Source}}}
 		}
 		for _, p := range known {
 			p.Spec.Version, p.Spec.Checksums = l.Version, l.Hashes
@@ -207,5 +218,6 @@ func lockedManifest(p v1alpha1.Provider) map[string]any {
 	if len(annotations) > 0 {
 		metadata["annotations"] = annotations
 	}
-	return map[string]any{"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "Provider", "metadata": metadata, "spec": p.Spec}
+	return map[string]any{"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "Provider", "metadata": metadata,
+		"spec": p.Spec}
 }

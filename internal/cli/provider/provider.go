@@ -88,7 +88,8 @@ func (o *providerListOptions) Run(ctx context.Context) error {
 			state = "False"
 			notes = append(notes, p.Name+": "+record.ConditionText(p.Status.Conditions))
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", p.Name, p.Spec.Source, cmp.Or(p.Status.Version, "-"), cmp.Or(p.Status.Protocol, "-"), p.Status.Kinds, state)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", p.Name, p.Spec.Source, cmp.Or(p.Status.Version, "-"),
+			cmp.Or(p.Status.Protocol, "-"), p.Status.Kinds, state)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -157,7 +158,9 @@ func (o *providerSchemaOptions) Run(ctx context.Context) error {
 		if err := o.types(kinds); err != nil {
 			return err
 		}
-		fmt.Fprintf(o.ErrOut, "%s\n", o.Style.Dim(fmt.Sprintf("The arguments of the provider itself: kubectl hykube provider schema %s --config", o.provider)))
+		fmt.Fprintf(o.ErrOut, "%s\n", o.Style.Dim(
+			fmt.Sprintf("The arguments of the provider itself: kubectl hykube provider schema %s --config",
+				o.provider)))
 		return nil
 	}
 	s, ok := kinds[o.kind]
@@ -168,9 +171,11 @@ func (o *providerSchemaOptions) Run(ctx context.Context) error {
 		}
 		m, _ := v1alpha1.ParseKind(o.kind)
 		if near := suggest.Nearest(o.kind, names); near != "" {
-			return fmt.Errorf("provider %q has no %s %q: did you mean %q?", o.provider, addrs.ModeWord(m), typeName(o.kind), typeName(near))
+			return fmt.Errorf("provider %q has no %s %q: did you mean %q?", o.provider, addrs.ModeWord(m),
+				typeName(o.kind), typeName(near))
 		}
-		return fmt.Errorf("provider %q has no %s %q: `kubectl hykube provider schema %s` lists its types", o.provider, addrs.ModeWord(m), typeName(o.kind), o.provider)
+		return fmt.Errorf("provider %q has no %s %q: `kubectl hykube provider schema %s` lists its types", o.provider,
+			addrs.ModeWord(m), typeName(o.kind), o.provider)
 	}
 	o.one(s, doc)
 	return nil
@@ -203,7 +208,8 @@ func (o *providerSchemaOptions) configuration(doc *openapi.Document) {
 		fmt.Fprintln(o.Out, "\nThe provider has no arguments of its own.")
 		return
 	}
-	fmt.Fprintf(o.Out, "\n%s\n", o.Style.Bold("Arguments (spec.config of a ProviderConfig; values from Secrets go into spec.secretRefs)"))
+	fmt.Fprintf(o.Out, "\n%s\n", o.Style.Bold(
+		"Arguments (spec.config of a ProviderConfig; values from Secrets go into spec.secretRefs)"))
 	w := &schemaWriter{w: o.Out, doc: doc, style: o.Style}
 	w.fields(s, 2, nil)
 }
@@ -326,7 +332,8 @@ func (w *schemaWriter) typeName(s *openapi.Schema) string {
 		return "number"
 	case s.Type == "object" && len(s.Properties) == 0:
 		var inner openapi.Schema
-		if json.Unmarshal(s.Additional, &inner) == nil && (inner.Type != "" || inner.Ref != "" || len(inner.AnyOf)+len(inner.OneOf) > 0) {
+		if json.Unmarshal(s.Additional, &inner) == nil && (inner.Type != "" || inner.Ref != "" || len(inner.AnyOf)+
+			len(inner.OneOf) > 0) {
 			return "map of " + w.typeName(&inner)
 		}
 		return "map"

@@ -68,12 +68,16 @@ import it, without secrets. Review them and apply them. A query records and chan
 		RunE:              session.Run(o),
 	}
 	fs := cmd.Flags()
-	fs.StringArrayVar(&o.args, "arg", nil, "Argument of the query, such as region=eu or tags.team=infra; the value is a text or JSON; repeatable")
-	fs.StringVarP(&o.file, "filename", "f", "", "YAML or JSON file with the arguments of the query, or - for standard input")
+	fs.StringArrayVar(&o.args, "arg", nil,
+		"Argument of the query, such as region=eu or tags.team=infra; the value is a text or JSON; repeatable")
+	fs.StringVarP(&o.file, "filename", "f", "",
+		"YAML or JSON file with the arguments of the query, or - for standard input")
 	fs.StringVar(&o.provider, "provider", "", "Provider to query, if more than one has the type")
-	fs.StringVar(&o.config, "provider-config", "", "ProviderConfig of the query; the default is that of a resource without lifecycle.providerConfig")
+	fs.StringVar(&o.config, "provider-config", "",
+		"ProviderConfig of the query; the default is that of a resource without lifecycle.providerConfig")
 	fs.Int64Var(&o.limit, "limit", 100, "Largest number of resources to return; 10000 at most")
-	fs.BoolVar(&o.manifests, "manifests", false, "Also read each resource, and print objects that import the unmanaged ones")
+	fs.BoolVar(&o.manifests, "manifests", false,
+		"Also read each resource, and print objects that import the unmanaged ones")
 	printer.OutputFlag(cmd, &o.output, "Print", "table", "yaml", "json", "name")
 	_ = cmd.RegisterFlagCompletionFunc("provider", session.CompleteProviders(s))
 	return cmd
@@ -136,7 +140,8 @@ var wholeNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 // FlagValue parses the value of KEY=VALUE: as JSON if it looks like JSON, else as text. An ID such as 0012 must stay
 // text. Other numbers stay text, too, because the server knows the argument's type.
 func FlagValue(text string) (any, error) {
-	if !wholeNumber.MatchString(text) && !slices.Contains([]string{"true", "false", "null"}, text) && !strings.ContainsAny(text[:min(1, len(text))], `{["`) {
+	if !wholeNumber.MatchString(text) && !slices.Contains([]string{"true", "false", "null"}, text) &&
+		!strings.ContainsAny(text[:min(1, len(text))], `{["`) {
 		return text, nil
 	}
 	d := json.NewDecoder(strings.NewReader(text))
@@ -164,7 +169,8 @@ func readArguments(file string, stdin io.Reader) ([]byte, error) {
 }
 
 func (o *queryOptions) Run(ctx context.Context) error {
-	spec := v1alpha1.QuerySpec{Type: o.typ, Provider: o.provider, ProviderConfig: o.config, Limit: o.limit, Manifests: o.manifests}
+	spec := v1alpha1.QuerySpec{Type: o.typ, Provider: o.provider, ProviderConfig: o.config, Limit: o.limit,
+		Manifests: o.manifests}
 	if len(o.arguments) > 0 {
 		raw, err := json.Marshal(o.arguments)
 		if err != nil {
@@ -181,7 +187,8 @@ func (o *queryOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if q.Status.Truncated {
-		fmt.Fprintf(o.ErrOut, "There are more than %s: a larger --limit shows them.\n", diff.Count(len(q.Status.Results)))
+		fmt.Fprintf(o.ErrOut, "There are more than %s: a larger --limit shows them.\n",
+			diff.Count(len(q.Status.Results)))
 	}
 	if failed {
 		return exit.Silent(exit.Failed)
@@ -248,7 +255,8 @@ func fieldError(ctx context.Context, s *session.Session, spec v1alpha1.QuerySpec
 		if len(listed) > 0 {
 			said += ", only of " + strings.Join(printer.ShortList(listed, 10), ", ")
 		}
-		return fmt.Sprintf("%s. Take over a single one by its ID: kubectl hykube import %s/NAME ID", said, v1alpha1.KindOf(spec.Type))
+		return fmt.Sprintf("%s. Take over a single one by its ID: kubectl hykube import %s/NAME ID", said,
+			v1alpha1.KindOf(spec.Type))
 	}
 	flag := ""
 	for _, f := range [][2]string{
@@ -377,7 +385,8 @@ func (o *queryOptions) print(q *v1alpha1.Query) error {
 	w := tabwriter.NewWriter(o.Out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "DISPLAY NAME\tIDENTITY\tMANAGED BY")
 	for _, r := range q.Status.Results {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", diff.Clean(cmp.Or(r.DisplayName, "-"), false), diff.Clean(cmp.Or(found(r), "-"), false), cmp.Or(r.ManagedBy, "-"))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", diff.Clean(cmp.Or(r.DisplayName, "-"), false),
+			diff.Clean(cmp.Or(found(r), "-"), false), cmp.Or(r.ManagedBy, "-"))
 	}
 	return w.Flush()
 }
@@ -411,7 +420,8 @@ func (o *queryOptions) printManifests(q *v1alpha1.Query) error {
 		for i := range list {
 			items[i] = list[i]
 		}
-		if err := printer.JSON(o.Terminal, map[string]any{"apiVersion": "v1", "kind": "List", "items": items}, "json"); err != nil {
+		if err := printer.JSON(o.Terminal, map[string]any{"apiVersion": "v1", "kind": "List", "items": items},
+			"json"); err != nil {
 			return err
 		}
 	default:

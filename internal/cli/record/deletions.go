@@ -19,7 +19,8 @@ import (
 
 // InDeletion reports whether the server rejected an object because the object or its namespace is being deleted.
 func InDeletion(err error) bool {
-	return apierrors.HasStatusCause(err, v1alpha1.CauseBeingDeleted) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+	return apierrors.HasStatusCause(err, v1alpha1.CauseBeingDeleted) ||
+		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
 // BeingDeleted returns the error for files with objects that are being deleted. It names each object and the commands

@@ -21,7 +21,8 @@ import (
 )
 
 const (
-	// listInstead is the number of objects of one kind and namespace from which on a list is faster than a request for each.
+	// listInstead is the number of objects of one kind and namespace from which on a list is faster than a request for
+	// each.
 	listInstead = 50
 	// existingPage is the number of objects of one page of that list.
 	existingPage = 500
@@ -44,7 +45,8 @@ type collection struct {
 type existingObjects map[collection]map[string]*metav1.PartialObjectMetadata
 
 // find returns the object of a name, or nil. listed is false if the collection was not listed.
-func (e existingObjects) find(gvr schema.GroupVersionResource, namespace, name string) (obj existingObject, listed bool) {
+func (e existingObjects) find(gvr schema.GroupVersionResource, namespace,
+	name string) (obj existingObject, listed bool) {
 	names, listed := e[collection{gvr, namespace}]
 	if found := names[name]; found != nil {
 		return found, listed
@@ -93,7 +95,8 @@ func (r *Recorder) list(ctx context.Context, ms []manifest.Manifest) (existingOb
 }
 
 // listNamed returns the metadata of the objects of a collection that have one of the names.
-func listNamed(ctx context.Context, client metadata.Interface, c collection, names map[string]bool) (map[string]*metav1.PartialObjectMetadata, error) {
+func listNamed(ctx context.Context, client metadata.Interface, c collection,
+	names map[string]bool) (map[string]*metav1.PartialObjectMetadata, error) {
 	found := map[string]*metav1.PartialObjectMetadata{}
 	for options := (metav1.ListOptions{Limit: existingPage}); ; {
 		page, err := client.Resource(c.gvr).Namespace(c.namespace).List(ctx, options)
@@ -119,9 +122,10 @@ func listNamed(ctx context.Context, client metadata.Interface, c collection, nam
 	}
 }
 
-// before returns an object as it is before it is recorded; nil if there is none. It takes the object from the list if the
-// collection was listed. Otherwise it gets the object, and returns the error of that request.
-func (r *Recorder) before(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, from existingObjects) (obj existingObject, listed bool, err error) {
+// before returns an object as it is before it is recorded; nil if there is none. It takes the object from the list if
+// the collection was listed. Otherwise it gets the object, and returns the error of that request.
+func (r *Recorder) before(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string,
+	from existingObjects) (obj existingObject, listed bool, err error) {
 	if obj, listed = from.find(gvr, namespace, name); listed {
 		return obj, true, nil
 	}
@@ -143,8 +147,10 @@ func sameContent(before existingObject, after *unstructured.Unstructured) bool {
 	}
 	u, whole := before.(*unstructured.Unstructured)
 	if !whole { // a change of anything else is a new generation
-		return before.GetGeneration() == after.GetGeneration() && maps.Equal(before.GetLabels(), after.GetLabels()) && maps.Equal(before.GetAnnotations(), after.GetAnnotations()) &&
-			slices.Equal(before.GetFinalizers(), after.GetFinalizers()) && equality.Semantic.DeepEqual(before.GetOwnerReferences(), after.GetOwnerReferences())
+		return before.GetGeneration() == after.GetGeneration() && maps.Equal(before.GetLabels(), after.GetLabels()) &&
+			maps.Equal(before.GetAnnotations(), after.GetAnnotations()) &&
+			slices.Equal(before.GetFinalizers(), after.GetFinalizers()) &&
+			equality.Semantic.DeepEqual(before.GetOwnerReferences(), after.GetOwnerReferences())
 	}
 	return sameObject(u, after)
 }

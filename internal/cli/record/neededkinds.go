@@ -21,7 +21,8 @@ import (
 const kindWait = 15 * time.Second
 
 // awaitKind waits for a kind of a provider that has just become ready.
-func (r *Recorder) awaitKind(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+func (r *Recorder) awaitKind(ctx context.Context,
+	gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	provider, _ := v1alpha1.ProviderOfGroup(gvk.Group)
 	deadline := time.Now().Add(kindWait)
 	for {
@@ -56,7 +57,8 @@ func (r *Recorder) UnknownKind(ctx context.Context, m manifest.Manifest, cause e
 	if !ours {
 		return fmt.Errorf("%s: this server serves no such kind; `kubectl api-resources` lists them all", head)
 	}
-	if l, err := r.Discovery.ServerResourcesForGroupVersion(v1alpha1.ProviderGroup(provider) + "/" + v1alpha1.ResourceVersion); err == nil && len(l.APIResources) > 0 {
+	if l, err := r.Discovery.ServerResourcesForGroupVersion(v1alpha1.ProviderGroup(provider) + "/" +
+		v1alpha1.ResourceVersion); err == nil && len(l.APIResources) > 0 {
 		var names []string
 		for _, k := range l.APIResources {
 			if !strings.Contains(k.Name, "/") {
@@ -67,7 +69,8 @@ func (r *Recorder) UnknownKind(ctx context.Context, m manifest.Manifest, cause e
 			return fmt.Errorf("%s: write apiVersion: %s/%s", head, gvk.Group, v1alpha1.ResourceVersion)
 		}
 		if near := suggest.Nearest(v1alpha1.KindOf(gvk.Kind), names); near != "" {
-			return fmt.Errorf("%s: did you mean %q? `kubectl hykube provider schema %s` lists the kinds of provider %q", head, near, provider, provider)
+			return fmt.Errorf("%s: did you mean %q? `kubectl hykube provider schema %s` lists the kinds of provider %q",
+				head, near, provider, provider)
 		}
 		return fmt.Errorf("%s: provider %q has no such resource type; `kubectl hykube provider schema %s` lists those that it has", head, provider, provider)
 	}
@@ -110,7 +113,8 @@ func (r *Recorder) awaitProvider(ctx context.Context, name string) error {
 		p := &v1alpha1.Provider{}
 		if err := r.Hykube.Get().Resource("providers").Name(name).Do(ctx).Into(p); err != nil {
 			if ctx.Err() != nil {
-				return fmt.Errorf("provider %q isn't ready after %s: `kubectl describe provider %s` shows why", name, terminal.Elapsed(time.Since(began)), name)
+				return fmt.Errorf("provider %q isn't ready after %s: `kubectl describe provider %s` shows why", name,
+					terminal.Elapsed(time.Since(began)), name)
 			}
 			return fmt.Errorf("get provider %q: %w", name, r.Explain(err))
 		}
@@ -118,7 +122,8 @@ func (r *Recorder) awaitProvider(ctx context.Context, name string) error {
 		switch {
 		case current && meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady):
 			if said {
-				fmt.Fprintf(r.ErrOut, "Provider %q is ready: version %s, %d kinds.\n", name, p.Status.Version, p.Status.Kinds)
+				fmt.Fprintf(r.ErrOut, "Provider %q is ready: version %s, %d kinds.\n", name, p.Status.Version,
+					p.Status.Kinds)
 			}
 			return nil
 		case current && meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStalled):

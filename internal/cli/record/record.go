@@ -44,8 +44,8 @@ func (e *ChangedError) Error() string { return e.Cause.Error() }
 
 func (e *ChangedError) Unwrap() error { return e.Cause }
 
-// ChangedObjects returns the objects of the files that changed after the plan was shown. It returns none if there is also
-// another error.
+// ChangedObjects returns the objects of the files that changed after the plan was shown. It returns none if there is
+// also another error.
 func ChangedObjects(err error) []*ChangedError {
 	if m, ok := err.(*ChangedError); ok {
 		return []*ChangedError{m}
@@ -104,7 +104,8 @@ type Recorded struct {
 // kind is not a provider's.
 func (r Recorded) Target() (addrs.Target, bool) {
 	if addrs.IsModule(r.Object) {
-		return addrs.Target{Namespace: r.Namespace, Mode: addrs.ModeModule, Name: r.Object.GetName(), Group: v1alpha1.GroupName}, true
+		return addrs.Target{Namespace: r.Namespace, Mode: addrs.ModeModule, Name: r.Object.GetName(),
+			Group: v1alpha1.GroupName}, true
 	}
 	u := addrs.TemplateOf(r.Object)
 	gvk := u.GroupVersionKind()
@@ -260,7 +261,8 @@ func (r *Recorder) severalNamespaces(ms []manifest.Manifest) bool {
 
 // Prepare finds the resource of an object and prepares the object for recording: it sets the namespace and removes the
 // fields that the server sets.
-func (r *Recorder) Prepare(ctx context.Context, m manifest.Manifest) (gvr schema.GroupVersionResource, namespace string, err error) {
+func (r *Recorder) Prepare(ctx context.Context,
+	m manifest.Manifest) (gvr schema.GroupVersionResource, namespace string, err error) {
 	gvk := m.Object.GroupVersionKind()
 	gvr, namespaced, err := r.Mapping(gvk)
 	if err != nil && meta.IsNoMatchError(err) {
@@ -276,13 +278,15 @@ func (r *Recorder) Prepare(ctx context.Context, m manifest.Manifest) (gvr schema
 			m.Object.SetNamespace(namespace)
 		}
 		if r.Enforce && namespace != r.Namespace {
-			return gvr, "", fmt.Errorf("%s: %s %q has namespace %q, and -n is %q", m.Where(), gvk.Kind, m.Object.GetName(), namespace, r.Namespace)
+			return gvr, "", fmt.Errorf("%s: %s %q has namespace %q, and -n is %q", m.Where(), gvk.Kind,
+				m.Object.GetName(), namespace, r.Namespace)
 		}
 	} else {
 		m.Object.SetNamespace("")
 	}
 	// A status in a file is a copy from `kubectl get -o yaml`, and must not replace the server's.
-	for _, f := range [][]string{{"metadata", "managedFields"}, {"metadata", "resourceVersion"}, {"metadata", "uid"}, {"metadata", "creationTimestamp"}, {"metadata", "generation"}, {"status"}} {
+	for _, f := range [][]string{{"metadata", "managedFields"}, {"metadata", "resourceVersion"}, {"metadata", "uid"},
+		{"metadata", "creationTimestamp"}, {"metadata", "generation"}, {"status"}} {
 		unstructured.RemoveNestedField(m.Object.Object, f...)
 	}
 	encodeStringData(m.Object)
@@ -291,12 +295,14 @@ func (r *Recorder) Prepare(ctx context.Context, m manifest.Manifest) (gvr schema
 
 // recordOne writes an object. It retries if another client changes the object concurrently, but not after a conflict of
 // field managers, which the user must resolve.
-func (r *Recorder) recordOne(ctx context.Context, m manifest.Manifest, existing existingObjects) (out Recorded, err error) {
-	err = retry.OnError(retry.DefaultBackoff, func(err error) bool { return apierrors.IsConflict(err) && len(causes(err)) == 0 }, func() (err error) {
-		out, err = r.recordOnce(ctx, m, existing)
-		existing = nil // the list is outdated
-		return err
-	})
+func (r *Recorder) recordOne(ctx context.Context, m manifest.Manifest,
+	existing existingObjects) (out Recorded, err error) {
+	err = retry.OnError(retry.DefaultBackoff,
+		func(err error) bool { return apierrors.IsConflict(err) && len(causes(err)) == 0 }, func() (err error) {
+			out, err = r.recordOnce(ctx, m, existing)
+			existing = nil // the list is outdated
+			return err
+		})
 	return out, err
 }
 
@@ -309,7 +315,9 @@ func (r *Recorder) recordOnce(ctx context.Context, m manifest.Manifest, existing
 	out := Recorded{Manifest: m, Namespace: namespace}
 	before, listed, err := r.before(ctx, gvr, namespace, m.Object.GetName(), existing)
 	if m.Version != nil && err == nil && objectVersion(before) != *m.Version {
-		return out, &exit.Error{Code: exit.Stale, Cause: &ChangedError{m.Object, fmt.Errorf("%s: record %s %q: it changed after the plan was shown; run the same command again to plan the new version", m.Where(), gvk.Kind, m.Object.GetName())}}
+		return out, &exit.Error{Code: exit.Stale,
+			Cause: &ChangedError{m.Object,
+				fmt.Errorf("%s: record %s %q: it changed after the plan was shown; run the same command again to plan the new version", m.Where(), gvk.Kind, m.Object.GetName())}}
 	}
 	switch {
 	case apierrors.IsForbidden(err):
@@ -387,7 +395,8 @@ func sameObject(a, b *unstructured.Unstructured) bool {
 
 // adopt moves the ownership of fields from client-side `kubectl apply` to server-side apply, as kubectl does. Otherwise
 // they would conflict, and fields that the file omits would stay.
-func (r *Recorder) adopt(ctx context.Context, gvr schema.GroupVersionResource, namespace string, u existingObject) error {
+func (r *Recorder) adopt(ctx context.Context, gvr schema.GroupVersionResource, namespace string,
+	u existingObject) error {
 	if !appliedClientSide(u) {
 		return nil
 	}
@@ -434,7 +443,8 @@ func causes(err error) []metav1.StatusCause {
 func causeErrors(m manifest.Manifest, causes []metav1.StatusCause) error {
 	var out []error
 	for _, c := range causes {
-		out = append(out, fmt.Errorf("%s: %s %q: %s: %s", m.At(c.Field), m.Object.GetKind(), m.Object.GetName(), c.Field, c.Message))
+		out = append(out, fmt.Errorf("%s: %s %q: %s: %s", m.At(c.Field), m.Object.GetKind(), m.Object.GetName(),
+			c.Field, c.Message))
 	}
 	return errors.Join(out...)
 }

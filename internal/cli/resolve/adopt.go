@@ -28,8 +28,8 @@ import (
 	"github.com/hykube/hykube/internal/diff"
 )
 
-// adoption is a line of the file of resolve --adopt-from: an object whose create has an unknown outcome, and the ID of the
-// resource.
+// adoption is a line of the file of resolve --adopt-from: an object whose create has an unknown outcome, and the ID of
+// the resource.
 type adoption struct {
 	addrs.Target
 	line   int
@@ -129,9 +129,10 @@ func (o *resolveOptions) readAdoptions() (all []adoption, malformed []error, _ e
 	return adoptions(f, o.adoptFrom)
 }
 
-// checkAdoptions reads the objects of the lines, and returns those to adopt: the others are adopted already. The error has
-// the problems of all lines, before anything is written; errs are those of malformed lines.
-func (o *resolveOptions) checkAdoptions(ctx context.Context, file string, all []adoption, errs []error) (wanted []adoption, done int, err error) {
+// checkAdoptions reads the objects of the lines, and returns those to adopt: the others are adopted already. The error
+// has the problems of all lines, before anything is written; errs are those of malformed lines.
+func (o *resolveOptions) checkAdoptions(ctx context.Context, file string, all []adoption,
+	errs []error) (wanted []adoption, done int, err error) {
 	objects, ids := map[string]int{}, map[string]int{}
 	for _, a := range all {
 		adopted, err := o.checkAdoption(ctx, &a)
@@ -190,7 +191,8 @@ func (o *resolveOptions) checkAdoption(ctx context.Context, a *adoption) (adopte
 	case managedAs(a.object, a.id):
 		return true, nil
 	case objects.Managed(a.object):
-		return false, fmt.Errorf("it manages a resource with another ID already: kubectl hykube state show %s/%s -n %s", k.Kind, t.Name, ns)
+		return false, fmt.Errorf("it manages a resource with another ID already: kubectl hykube state show %s/%s -n %s",
+			k.Kind, t.Name, ns)
 	}
 	reason, _, _ := objects.Readiness(a.object)
 	return false, fmt.Errorf("it has no create with an unknown outcome (its reason is %s), so there is nothing to resolve", reason)
@@ -261,7 +263,8 @@ func (b *bulkAdoption) run(ctx context.Context) error {
 	}
 	var plans []operation.Wanted
 	for _, ns := range slices.Sorted(maps.Keys(targets)) {
-		plans = append(plans, operation.Wanted{Namespace: ns, Base: "import", Spec: v1alpha1.PlanSpec{Targets: targets[ns]}})
+		plans = append(plans, operation.Wanted{Namespace: ns, Base: "import",
+			Spec: v1alpha1.PlanSpec{Targets: targets[ns]}})
 	}
 	b.Gap, b.Refuse, b.TakeBack = true, b.RefuseReplacement, b.undo
 	err := b.Operation.PlanAndApply(ctx, plans)
@@ -290,7 +293,8 @@ func (b *bulkAdoption) write(ctx context.Context) error {
 			b.sets[at] = append(b.sets[at], v1alpha1.InstanceImport{Key: key.Text(), ID: a.id})
 			continue
 		}
-		one := &imports.Options{Operation: operation.Operation{Session: b.Session}, Target: a.Target, ID: a.id, By: v1alpha1.PlanImport{ID: a.id}}
+		one := &imports.Options{Operation: operation.Operation{Session: b.Session}, Target: a.Target, ID: a.id,
+			By: v1alpha1.PlanImport{ID: a.id}}
 		if err := one.Configure(ctx, a.kind, a.Namespace, a.object); err != nil {
 			return err
 		}
@@ -315,14 +319,16 @@ func (b *bulkAdoption) changeSet(ctx context.Context, at [2]string, entries []v1
 	}
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		s := &v1alpha1.ResourceSet{}
-		if err := b.Hykube.Get().Namespace(at[0]).Resource(session.SetsResource).Name(at[1]).Do(ctx).Into(s); err != nil {
+		if err := b.Hykube.Get().Namespace(at[0]).Resource(session.SetsResource).Name(at[1]).Do(ctx).Into(
+			s); err != nil {
 			return err
 		}
 		s.Spec.Imports = slices.DeleteFunc(s.Spec.Imports, func(i v1alpha1.InstanceImport) bool { return keys[i.Key] })
 		if add {
 			s.Spec.Imports = append(s.Spec.Imports, entries...)
 		}
-		return b.Hykube.Put().Namespace(at[0]).Resource(session.SetsResource).Name(at[1]).Param("fieldManager", objects.FieldManager).Body(s).Do(ctx).Error()
+		return b.Hykube.Put().Namespace(at[0]).Resource(session.SetsResource).Name(at[1]).Param("fieldManager",
+			objects.FieldManager).Body(s).Do(ctx).Error()
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("change spec.imports of ResourceSet %q: %w", at[1], b.Explain(err))
@@ -337,7 +343,8 @@ func (b *bulkAdoption) undo(ctx context.Context) error {
 	now := objects.NewUnsettled(b.Session)
 	for _, one := range b.singles {
 		w := one.Written
-		if u, err := objects.Get(ctx, b.Options.Operation.Session, w.Kind, w.Object.GetNamespace(), w.Object.GetName()); err == nil {
+		if u, err := objects.Get(ctx, b.Options.Operation.Session, w.Kind, w.Object.GetNamespace(),
+			w.Object.GetName()); err == nil {
 			if open, err := now.Has(ctx, u); err == nil && !open {
 				continue // it was imported
 			}
@@ -356,22 +363,24 @@ func (b *bulkAdoption) undo(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// removeApplied removes the entries in spec.imports after the import, as the import of one instance does, and settles the
-// instances with a plan that has no changes.
+// removeApplied removes the entries in spec.imports after the import, as the import of one instance does, and settles
+// the instances with a plan that has no changes.
 func (b *bulkAdoption) removeApplied(ctx context.Context, want []operation.Wanted) error {
 	if len(b.sets) == 0 {
 		return nil
 	}
 	for at, entries := range b.sets {
 		if err := b.changeSet(ctx, at, entries, false); err != nil {
-			fmt.Fprintf(b.ErrOut, "Warning: the resources were imported, but their entries in spec.imports stay: %v\n", err)
+			fmt.Fprintf(b.ErrOut, "Warning: the resources were imported, but their entries in spec.imports stay: %v\n",
+				err)
 			return nil
 		}
 	}
 	plans, err := b.Plan(ctx, want)
 	for _, p := range plans {
 		if err == nil && planapi.Waiting(p) {
-			_, err = planapi.Decide(ctx, b.Options.Operation.Session, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: p.Status.Digest})
+			_, err = planapi.Decide(ctx, b.Options.Operation.Session, p,
+				v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: p.Status.Digest})
 		}
 	}
 	if err != nil { // the next plan settles the instances

@@ -48,7 +48,8 @@ func (o *resolveOptions) forgetRecords(ctx context.Context) error {
 		}
 		o.PrintResult(r.kind, r.Name, "forgotten")
 		if id := operation.ShownID(r.id); id != "" {
-			back += fmt.Sprintf("  kubectl hykube import %s/%s %s -n %s\n", r.kind.Kind, r.Name, shell.Word(id), r.Namespace)
+			back += fmt.Sprintf("  kubectl hykube import %s/%s %s -n %s\n", r.kind.Kind, r.Name, shell.Word(id),
+				r.Namespace)
 		}
 	}
 	if back != "" && o.Output == "" {
@@ -75,7 +76,8 @@ type resolveOptions struct {
 
 // New returns the command resolve.
 func New(s *session.Session) *cobra.Command {
-	o := &resolveOptions{Named: objects.Named{Session: s}, unsettled: objects.NewUnsettled(s), imports: &imports.Options{Operation: operation.New(s, "Do you want to import this resource?")}}
+	o := &resolveOptions{Named: objects.Named{Session: s}, unsettled: objects.NewUnsettled(s),
+		imports: &imports.Options{Operation: operation.New(s, "Do you want to import this resource?")}}
 	cmd := &cobra.Command{
 		Use:   "resolve ((KIND/NAME ... | -l SELECTOR | --all) (--adopt ID | --search | --retry | --forget) | --adopt-from FILE)",
 		Short: "Settle creates with an unknown outcome",
@@ -117,11 +119,14 @@ plan the other resources first, use "kubectl hykube plan --exclude TYPE.NAME".
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&o.imports.ID, "adopt", "", "Import the resource with this ID, in the provider's own format")
-	fs.StringVar(&o.adoptFrom, "adopt-from", "", "Import the resources of a file with lines ADDRESS ID; - reads standard input")
-	fs.BoolVar(&o.listing, "search", false, "List the resources of the providers, and adopt those that match the specs, after a question")
+	fs.StringVar(&o.adoptFrom, "adopt-from", "",
+		"Import the resources of a file with lines ADDRESS ID; - reads standard input")
+	fs.BoolVar(&o.listing, "search", false,
+		"List the resources of the providers, and adopt those that match the specs, after a question")
 	fs.BoolVar(&o.retry, "retry", false, "Let the next plan create the resources, because they do not exist")
 	fs.BoolVar(&o.forget, "forget", false, "Let the next plan remove the records, and destroy nothing")
-	fs.BoolVar(&o.all, "all", false, "All objects of the namespace whose create has an unknown outcome, or whose record is lost")
+	fs.BoolVar(&o.all, "all", false,
+		"All objects of the namespace whose create has an unknown outcome, or whose record is lost")
 	fs.StringVarP(&o.selector, "selector", "l", "", "Those of them with these labels, such as team=infra")
 	printer.OutputFlag(cmd, &o.Output, "Print only the names", "name")
 	o.imports.AddFlags(fs, "Apply the import, or retry, without asking")
@@ -248,7 +253,8 @@ func notForgotten(virtual []addrs.Target) (errs []error) {
 	const then = "the next applied plan then forgets the creates and destroys nothing"
 	add := func(list []string, format string) {
 		if len(list) > 0 {
-			errs = append(errs, fmt.Errorf(format+then, strings.Join(printer.Cut(list, printer.ListedChanges, "%d more"), ", ")))
+			errs = append(errs, fmt.Errorf(format+then,
+				strings.Join(printer.Cut(list, printer.ListedChanges, "%d more"), ", ")))
 		}
 	}
 	add(of[false], "resolve --forget: these are instances of a ResourceSet: %s. Remove their keys from the set, or lower its count: ")
@@ -302,32 +308,36 @@ func (o *resolveOptions) lost(ctx context.Context) ([]lostCreate, error) {
 	return out, err
 }
 
-// selected returns the objects with the labels, or all of the namespace. It omits those that are marked for deletion and, for
+// selected returns the objects with the labels, or all of the namespace. It omits those that are marked for deletion
+// and, for
 // --retry, those that the next plan imports.
 func (o *resolveOptions) selected(ctx context.Context) ([]lostCreate, error) {
 	kinds, err := o.ResourceKinds(ctx)
 	if err != nil {
 		return nil, err
 	}
-	kinds = slices.DeleteFunc(slices.Clone(kinds), func(k session.Kind) bool { m, _ := v1alpha1.ParseKind(k.Kind); return m != v1alpha1.ModeManaged })
+	kinds = slices.DeleteFunc(slices.Clone(kinds),
+		func(k session.Kind) bool { m, _ := v1alpha1.ParseKind(k.Kind); return m != v1alpha1.ModeManaged })
 	var out []lostCreate
 	var failed error
 	marked, imported, leaves := 0, 0, o.terminating(ctx)
-	denied, err := objects.EachResource(ctx, o.Session, kinds, o.Namespace, o.selector, func(k session.Kind, u *unstructured.Unstructured) {
-		open, err := o.unsettled.Has(ctx, u)
-		switch {
-		case err != nil:
-			failed = err
-		case !open:
-		case u.GetDeletionTimestamp() != nil, leaves:
-			marked++
-		case o.retry && hasImport(u):
-			imported++
-		default:
-			m, typ := v1alpha1.ParseKind(k.Kind)
-			out = append(out, lostCreate{addrs.Target{Namespace: o.Namespace, Mode: m, Type: typ, Name: u.GetName(), Group: k.GVR.Group}, k, u.GetUID(), ""})
-		}
-	})
+	denied, err := objects.EachResource(ctx, o.Session, kinds, o.Namespace, o.selector,
+		func(k session.Kind, u *unstructured.Unstructured) {
+			open, err := o.unsettled.Has(ctx, u)
+			switch {
+			case err != nil:
+				failed = err
+			case !open:
+			case u.GetDeletionTimestamp() != nil, leaves:
+				marked++
+			case o.retry && hasImport(u):
+				imported++
+			default:
+				m, typ := v1alpha1.ParseKind(k.Kind)
+				out = append(out, lostCreate{addrs.Target{Namespace: o.Namespace, Mode: m, Type: typ, Name: u.GetName(),
+					Group: k.GVR.Group}, k, u.GetUID(), ""})
+			}
+		})
 	if err = cmp.Or(err, failed); err != nil {
 		return nil, err
 	}
@@ -339,7 +349,8 @@ func (o *resolveOptions) selected(ctx context.Context) ([]lostCreate, error) {
 	case marked > 0:
 		fmt.Fprintf(o.ErrOut, "The next applied plan forgets %s with an unknown outcome, because the objects or their namespace are marked for deletion.\n", diff.Plural(marked, "create"))
 	case len(out)+imported == 0:
-		fmt.Fprintf(o.ErrOut, "No create of the namespace %s has an unknown outcome, and no record is lost.\n", o.Namespace)
+		fmt.Fprintf(o.ErrOut, "No create of the namespace %s has an unknown outcome, and no record is lost.\n",
+			o.Namespace)
 	}
 	slices.SortFunc(out, func(a, b lostCreate) int {
 		return cmp.Or(v1alpha1.CompareNames(a.Address(), b.Address()), strings.Compare(a.Group, b.Group))
@@ -353,8 +364,8 @@ func hasImport(u *unstructured.Unstructured) bool {
 	return by != nil
 }
 
-// terminating reports whether the namespace is marked for deletion. If the user may not read it, the server refuses what
-// depends on that.
+// terminating reports whether the namespace is marked for deletion. If the user may not read it, the server refuses
+// what depends on that.
 func (o *resolveOptions) terminating(ctx context.Context) bool {
 	ns, err := o.Session.Objects.Resource(session.Namespaces).Get(ctx, o.Namespace, metav1.GetOptions{})
 	return err == nil && ns.GetDeletionTimestamp() != nil
@@ -372,7 +383,8 @@ func (o *resolveOptions) retryAll(ctx context.Context, lost []lostCreate) error 
 		}
 		fmt.Fprintln(o.ErrOut, "If one of them exists, that plan makes a second one, and nothing manages the first.")
 	}
-	if err := o.imports.Require(ctx, "Have you checked that none of them exists?", o.ErrOut, nothingChanged); err != nil {
+	if err := o.imports.Require(ctx, "Have you checked that none of them exists?", o.ErrOut,
+		nothingChanged); err != nil {
 		return err
 	}
 	var errs []error
@@ -387,7 +399,8 @@ func (o *resolveOptions) retryAll(ctx context.Context, lost []lostCreate) error 
 		o.PrintResult(l.kind, l.Name, "resolved")
 	}
 	if len(errs) < len(lost) && o.Output == "" {
-		fmt.Fprintf(o.ErrOut, "The next plan creates the resolved resources: kubectl hykube plan -n %s\n", lost[0].Namespace)
+		fmt.Fprintf(o.ErrOut, "The next plan creates the resolved resources: kubectl hykube plan -n %s\n",
+			lost[0].Namespace)
 	}
 	return exit.Join(errs)
 }

@@ -31,9 +31,9 @@ type searched struct {
 	namespace, config string
 }
 
-// search pairs the objects with resources: by the ID that an object with a lost record shows, or by the values of its spec, with
-// those that the provider lists and no object manages. It prints the file for --adopt-from, and returns its lines. A comment
-// names each object without a pair.
+// search pairs the objects with resources: by the ID that an object with a lost record shows, or by the values of its
+// spec, with those that the provider lists and no object manages. It prints the file for --adopt-from, and returns its
+// lines. A comment names each object without a pair.
 func (o *resolveOptions) search(ctx context.Context, lost []lostCreate) ([]adoption, error) {
 	groups := map[searched][]adoption{}
 	var found []adoption
@@ -70,7 +70,8 @@ func (o *resolveOptions) search(ctx context.Context, lost []lostCreate) ([]adopt
 // adopts it.
 func (o *resolveOptions) printPair(a adoption) {
 	if v1alpha1.InModule(a.Name) {
-		fmt.Fprintf(o.Out, "# %s has the ID %s, and needs an import block in the files of its Module\n", a.Address(), a.id)
+		fmt.Fprintf(o.Out, "# %s has the ID %s, and needs an import block in the files of its Module\n", a.Address(),
+			a.id)
 		return
 	}
 	fmt.Fprintf(o.Out, "%s %s\n", a.Address(), a.id)
@@ -89,8 +90,8 @@ func (o *resolveOptions) inModules(found []adoption) (others []adoption, blocks 
 	return others, blocks
 }
 
-// lostID returns the ID that an object with a lost record shows, or "". After a create with an unknown outcome, the object may
-// show another instance.
+// lostID returns the ID that an object with a lost record shows, or "". After a create with an unknown outcome, the
+// object may show another instance.
 func lostID(u *unstructured.Unstructured) string {
 	id, _, _ := unstructured.NestedString(u.Object, "status", "attributes", "id")
 	if reason, _, _ := objects.Readiness(u); reason == v1alpha1.ReasonCreateUnknown || !fitsLine(id) {
@@ -99,13 +100,15 @@ func lostID(u *unstructured.Unstructured) string {
 	return id
 }
 
-// fitsLine reports whether an ID can be in a line of the file. A provider may return any text as an ID, also further lines.
+// fitsLine reports whether an ID can be in a line of the file. A provider may return any text as an ID, also further
+// lines.
 func fitsLine(id string) bool {
-	return id != "" && id != diff.Masked && id == diff.Clean(id, false) && id == strings.TrimSpace(id) && !strings.HasPrefix(id, `"`)
+	return id != "" && id != diff.Masked && id == diff.Clean(id, false) && id == strings.TrimSpace(id) &&
+		!strings.HasPrefix(id, `"`)
 }
 
-// searchAndAdopt prints what it finds, and asks before it records an import. Without a user who could answer, or who may not
-// approve the plan, it only prints.
+// searchAndAdopt prints what it finds, and asks before it records an import. Without a user who could answer, or who
+// may not approve the plan, it only prints.
 func (o *resolveOptions) searchAndAdopt(ctx context.Context, lost []lostCreate) error {
 	found, err := o.search(ctx, lost)
 	if err != nil {
@@ -125,8 +128,9 @@ func (o *resolveOptions) adoptFound(ctx context.Context, found []adoption) error
 		return nil
 	}
 	if !planapi.MayApprove(ctx, o.Session, o.Namespace) {
-		return &exit.Error{Code: exit.Refused, Cause: fmt.Errorf("nothing was changed: you may not approve the plan of the imports in namespace %s, which needs the verb \"approve\" on plans, and \"update\" on plans/approval. "+
-			"Give the lines to someone who may: kubectl hykube resolve --adopt-from FILE", o.Namespace)}
+		return &exit.Error{Code: exit.Refused,
+			Cause: fmt.Errorf("nothing was changed: you may not approve the plan of the imports in namespace %s, which needs the verb \"approve\" on plans, and \"update\" on plans/approval. "+
+				"Give the lines to someone who may: kubectl hykube resolve --adopt-from FILE", o.Namespace)}
 	}
 	question := fmt.Sprintf("Do you want to record %s, and plan them?", diff.Plural(len(found), "import"))
 	if err := o.imports.Require(ctx, question, o.ErrOut, nothingChanged); err != nil {
@@ -135,7 +139,8 @@ func (o *resolveOptions) adoptFound(ctx context.Context, found []adoption) error
 	return o.adoptAll(ctx, "the result", found, nil)
 }
 
-// listIn lists the resources of a kind, and pairs them with the creates. The notes are about the creates without a pair.
+// listIn lists the resources of a kind, and pairs them with the creates. The notes are about the creates without a
+// pair.
 func (o *resolveOptions) listIn(ctx context.Context, at searched, lost []adoption) (paired []adoption, notes []string) {
 	all := func(why string) []string {
 		for _, a := range lost {
@@ -157,7 +162,9 @@ func (o *resolveOptions) listIn(ctx context.Context, at searched, lost []adoptio
 		return nil, all("the provider could not list the type")
 	}
 	if q.Status.Truncated {
-		notes = append(notes, fmt.Sprintf("there are more than %s resources of the type %s, and the others were not searched", diff.Count(searchLimit), typ))
+		notes = append(notes, fmt.Sprintf(
+			"there are more than %s resources of the type %s, and the others were not searched",
+			diff.Count(searchLimit), typ))
 	}
 	paired, unpaired := pair(lost, q.Status.Results)
 	return paired, append(notes, unpaired...)
@@ -187,9 +194,11 @@ func pair(lost []adoption, results []v1alpha1.QueryResult) (paired []adoption, n
 		case len(ids) == 0:
 			notes = append(notes, a.Address()+": no unmanaged resource has the values of its spec")
 		case len(ids) > 1:
-			notes = append(notes, fmt.Sprintf("%s: %d resources have the values of its spec: %s", a.Address(), len(ids), strings.Join(printer.Cut(ids, printer.ListedChanges, "%d more"), ", ")))
+			notes = append(notes, fmt.Sprintf("%s: %d resources have the values of its spec: %s", a.Address(), len(ids),
+				strings.Join(printer.Cut(ids, printer.ListedChanges, "%d more"), ", ")))
 		case takers[ids[0]] > 1:
-			notes = append(notes, fmt.Sprintf("%s: %s has the values of its spec, and those of other creates", a.Address(), ids[0]))
+			notes = append(notes, fmt.Sprintf("%s: %s has the values of its spec, and those of other creates",
+				a.Address(), ids[0]))
 		default:
 			a.id = ids[0]
 			paired = append(paired, a)

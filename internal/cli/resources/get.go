@@ -84,18 +84,20 @@ func (o *getOptions) Run(ctx context.Context) error {
 		o.Namespace = ""
 	}
 	var entries []listing
-	denied, err := objects.EachResource(ctx, o.Session, nil, o.Namespace, o.selector, func(k session.Kind, u *unstructured.Unstructured) {
-		if o.output == "table" || o.output == "wide" || o.output == "name" {
-			u = shortened(u)
-		}
-		entries = append(entries, listing{k, u})
-	})
+	denied, err := objects.EachResource(ctx, o.Session, nil, o.Namespace, o.selector,
+		func(k session.Kind, u *unstructured.Unstructured) {
+			if o.output == "table" || o.output == "wide" || o.output == "name" {
+				u = shortened(u)
+			}
+			entries = append(entries, listing{k, u})
+		})
 	if err != nil {
 		return err
 	}
 	objects.PrintDenied(o.Session, o.ErrOut, denied, "listed")
 	slices.SortFunc(entries, func(a, b listing) int {
-		return cmp.Or(strings.Compare(a.object.GetNamespace(), b.object.GetNamespace()), strings.Compare(a.kind.Kind, b.kind.Kind), v1alpha1.CompareNames(a.object.GetName(), b.object.GetName()))
+		return cmp.Or(strings.Compare(a.object.GetNamespace(), b.object.GetNamespace()),
+			strings.Compare(a.kind.Kind, b.kind.Kind), v1alpha1.CompareNames(a.object.GetName(), b.object.GetName()))
 	})
 	return o.print(entries)
 }
@@ -164,7 +166,8 @@ func (o *getOptions) columns(e listing) []string {
 	if good {
 		ready = "True"
 	}
-	out := []string{e.kind.Kind + "/" + v1alpha1.ShownName(e.object.GetName()), ready, reason, objects.IDOf(e.object), printer.Age(e.object.GetCreationTimestamp().Time)}
+	out := []string{e.kind.Kind + "/" + v1alpha1.ShownName(e.object.GetName()), ready, reason, objects.IDOf(e.object),
+		printer.Age(e.object.GetCreationTimestamp().Time)}
 	if o.output == "wide" {
 		out = append(out, diff.Clean(strings.Join(strings.Fields(message), " "), false))
 	}

@@ -56,7 +56,8 @@ you may list.`,
 		Args: session.Exactly(1),
 		RunE: session.Run(o),
 	}
-	cmd.Flags().StringSliceVar(&o.reasons, "reason", nil, "Only instances whose condition Ready has one of these reasons, such as ApplyFailed")
+	cmd.Flags().StringSliceVar(&o.reasons, "reason", nil,
+		"Only instances whose condition Ready has one of these reasons, such as ApplyFailed")
 	printer.OutputFlag(cmd, &o.output, "Print", "table", "wide", "address", "name", "json", "yaml")
 	return cmd
 }
@@ -91,7 +92,8 @@ func (o *instancesOptions) Run(ctx context.Context) error {
 	heading := func() {}
 	if o.output == "table" || o.output == "wide" {
 		heading = sync.OnceFunc(func() {
-			fmt.Fprintln(o.Out, strings.TrimRight(fmt.Sprintf(instanceFormat, "ADDRESS", "READY", "REASON", "ID", "AGE"), " "))
+			fmt.Fprintln(o.Out, strings.TrimRight(fmt.Sprintf(instanceFormat, "ADDRESS", "READY", "REASON", "ID",
+				"AGE"), " "))
 		})
 	}
 	var items []any
@@ -115,7 +117,9 @@ func (o *instancesOptions) Run(ctx context.Context) error {
 			k := session.Kind{GVR: u.GroupVersionKind().GroupVersion().WithResource(""), Kind: u.GetKind()}
 			fmt.Fprintln(o.Out, objects.Long(k, u.GetName()))
 		default:
-			line := fmt.Sprintf(instanceFormat, addrs.Of(u), strings.ToUpper(strconv.FormatBool(good)[:1])+strconv.FormatBool(good)[1:], reason, objects.IDOf(u), ageOf(u))
+			line := fmt.Sprintf(instanceFormat, addrs.Of(u),
+				strings.ToUpper(strconv.FormatBool(good)[:1])+strconv.FormatBool(good)[1:], reason, objects.IDOf(u),
+				ageOf(u))
 			if o.output == "wide" {
 				line += " " + strings.Join(strings.Fields(message), " ")
 			}
@@ -180,7 +184,8 @@ func ageOf(u *unstructured.Unstructured) string {
 	return "-"
 }
 
-// noteRollouts prints which plans roll out the set. Their instances have the reason AwaitingPlan until their wave begins.
+// noteRollouts prints which plans roll out the set. Their instances have the reason AwaitingPlan until their wave
+// begins.
 func (o *instancesOptions) noteRollouts(ctx context.Context) error {
 	plans, err := planapi.List(ctx, o.Session, o.Namespace)
 	if apierrors.IsForbidden(err) {

@@ -93,7 +93,9 @@ func (o *searchOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if len(o.skipped) > 0 {
-		fmt.Fprintf(o.ErrOut, "%s you may not list resources in %s, so these were not searched: %s.\n", o.Style.Yellow("Note:"), diff.Plural(len(o.skipped), "namespace"), strings.Join(printer.ShortList(o.skipped, 5), ", "))
+		fmt.Fprintf(o.ErrOut, "%s you may not list resources in %s, so these were not searched: %s.\n",
+			o.Style.Yellow("Note:"), diff.Plural(len(o.skipped), "namespace"),
+			strings.Join(printer.ShortList(o.skipped, 5), ", "))
 	}
 	switch {
 	case o.more:
@@ -105,7 +107,8 @@ func (o *searchOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// search adds the results of a search by a field of Resources. A user without the right to all namespaces searches each.
+// search adds the results of a search by a field of Resources. A user without the right to all namespaces searches
+// each.
 func (o *searchOptions) search(ctx context.Context, field string) error {
 	if o.Enforce && !o.all {
 		return o.searchIn(ctx, o.Namespace, field)
@@ -137,7 +140,8 @@ func (o *searchOptions) readableNamespaces(ctx context.Context) (names []string,
 	for opts := (metav1.ListOptions{Limit: session.ListPage}); ; {
 		list, err := o.Resource(session.Namespaces, "").List(ctx, opts)
 		if apierrors.IsForbidden(err) {
-			fmt.Fprintf(o.ErrOut, "%s you may not list namespaces, so only %s is searched. Name another one with -n.\n", o.Style.Yellow("Note:"), o.Namespace)
+			fmt.Fprintf(o.ErrOut, "%s you may not list namespaces, so only %s is searched. Name another one with -n.\n",
+				o.Style.Yellow("Note:"), o.Namespace)
 			return []string{o.Namespace}, nil
 		}
 		if err != nil {
@@ -152,7 +156,8 @@ func (o *searchOptions) readableNamespaces(ctx context.Context) (names []string,
 	}
 }
 
-// searchIn adds the results in a namespace; an empty one means all. It returns the server's error if the user lacks the right.
+// searchIn adds the results in a namespace; an empty one means all. It returns the server's error if the user lacks the
+// right.
 func (o *searchOptions) searchIn(ctx context.Context, namespace, field string) error {
 	return objects.EachSummary(ctx, o.Session, namespace, field, o.text, func(r v1alpha1.ResourceSummary) bool {
 		switch {
@@ -198,7 +203,8 @@ func (o *searchOptions) table(to io.Writer) error {
 	fmt.Fprintln(w)
 	for _, r := range o.found {
 		where := cmp.Or(r.Found, "name or ID")
-		fmt.Fprintf(w, "%s\t%s/%s\t%s\t%s\t%s\t%s", r.Namespace, r.Object.Kind, diff.Clean(v1alpha1.ShownName(r.Object.Name), false), r.Status.Ready,
+		fmt.Fprintf(w, "%s\t%s/%s\t%s\t%s\t%s\t%s", r.Namespace, r.Object.Kind,
+			diff.Clean(v1alpha1.ShownName(r.Object.Name), false), r.Status.Ready,
 			cmp.Or(r.Status.Reason, "-"), diff.Clean(cmp.Or(r.Status.ID, "-"), false), diff.Clean(where, false))
 		if o.output == "wide" {
 			fmt.Fprint(w, "\t", printer.Flat(r.Status.Message))

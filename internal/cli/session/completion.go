@@ -18,9 +18,10 @@ const AnyNumber = math.MaxInt
 // Completer completes an argument of a command.
 type Completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
-// CompleteWith completes with the result of list, for at most the given number of arguments. After an error, it completes
-// nothing.
-func (s *Session) CompleteWith(most int, list func(ctx context.Context, args []string, begun string) ([]string, error)) Completer {
+// CompleteWith completes with the result of list, for at most the given number of arguments. After an error, it
+// completes nothing.
+func (s *Session) CompleteWith(most int,
+	list func(ctx context.Context, args []string, begun string) ([]string, error)) Completer {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= most || s.Connect() != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp

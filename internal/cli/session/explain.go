@@ -37,7 +37,8 @@ func Explain(err error, server string) error {
 		return err
 	}
 	switch {
-	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EHOSTUNREACH),
+		errors.Is(err, syscall.ENETUNREACH):
 		return fmt.Errorf("the server at %s can't be reached: %w\nIs it running, and is it the server of this kubeconfig? When it runs again, it continues its plans: `kubectl hykube status`", server, rootCause(err))
 	case os.IsTimeout(err):
 		return fmt.Errorf("the server at %s doesn't answer in time: %w", server, rootCause(err))

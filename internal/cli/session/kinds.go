@@ -20,7 +20,8 @@ const SetsResource = "resourcesets"
 
 // IndexOfKind returns the index of the kind with a name and a version; negative if there is none.
 func IndexOfKind(kinds []Kind, apiVersion, name string) int {
-	return slices.IndexFunc(kinds, func(k Kind) bool { return k.Kind == name && k.GVR.GroupVersion().String() == apiVersion })
+	return slices.IndexFunc(kinds,
+		func(k Kind) bool { return k.Kind == name && k.GVR.GroupVersion().String() == apiVersion })
 }
 
 // ModulesResource is the resource of Modules.

@@ -59,7 +59,8 @@ type Session struct {
 	Namespace string
 	// Enforce is true if the namespace was set with -n, so that files must not have another one.
 	Enforce bool
-	// Sources maps addresses to the objects of files that this command read. It is nil for an address that occurs twice.
+	// Sources maps addresses to the objects of files that this command read. It is nil for an address that occurs
+	// twice.
 	Sources map[string]Source
 	// Printed is the set of diagnostics that were printed with the plan.
 	Printed map[v1alpha1.Diagnostic]bool
@@ -127,7 +128,8 @@ func (s *Session) dial() error {
 	cfg.UserAgent = "kubectl-hykube/" + version.Version
 	// The server has its own limits, so the client needs none.
 	cfg.QPS, cfg.Burst = -1, 0
-	cfg.WarningHandler = rest.NewWarningWriter(s.ErrOut, rest.WarningWriterOptions{Deduplicate: true, Color: s.Style.Color})
+	cfg.WarningHandler = rest.NewWarningWriter(s.ErrOut,
+		rest.WarningWriterOptions{Deduplicate: true, Color: s.Style.Color})
 	s.Config = cfg
 	if s.HTTP, err = rest.HTTPClientFor(cfg); err != nil {
 		return fmt.Errorf("set up connection: %w", err)
@@ -228,8 +230,8 @@ func (f *clientFlags) discovery(cfg *rest.Config) (discovery.CachedDiscoveryInte
 	return disk.NewCachedDiscoveryClientForConfig(cfg, dir, filepath.Join(f.cacheDir, "http"), 6*time.Hour)
 }
 
-// RestOf returns the token with which a list continues after an error: the server has forgotten the revision of the first
-// page, and returns the rest at the current one. It is "" after another error, or without one.
+// RestOf returns the token with which a list continues after an error: the server has forgotten the revision of the
+// first page, and returns the rest at the current one. It is "" after another error, or without one.
 func RestOf(err error) string {
 	if status := APIStatus(err); status != nil && apierrors.IsResourceExpired(err) {
 		return status.Continue

@@ -94,7 +94,8 @@ func NoNames(hint string) cobra.PositionalArgs {
 		if err := checkSingleDash(cmd); err != nil || len(args) == 0 {
 			return err
 		}
-		return fmt.Errorf("%s takes no arguments such as %q: %s\nSee `%s --help`", cmd.Name(), args[0], hint, cmd.CommandPath())
+		return fmt.Errorf("%s takes no arguments such as %q: %s\nSee `%s --help`", cmd.Name(), args[0], hint,
+			cmd.CommandPath())
 	}
 }
 

@@ -107,7 +107,8 @@ func (a *ApplySet) addMembers(ms []manifest.Manifest) error {
 	for _, m := range ms {
 		labels := m.Object.GetLabels()
 		if _, found := labels[record.PartOfLabel]; found {
-			bad = append(bad, fmt.Errorf("%s: %s %q: --prune sets the label %s; take it out of the file", m.Where(), m.Object.GetKind(), m.Object.GetName(), record.PartOfLabel))
+			bad = append(bad, fmt.Errorf("%s: %s %q: --prune sets the label %s; take it out of the file", m.Where(),
+				m.Object.GetKind(), m.Object.GetName(), record.PartOfLabel))
 			continue
 		}
 		if !canBelong(m.Object.GroupVersionKind().GroupKind()) {
@@ -176,7 +177,8 @@ func (a *ApplySet) readMembers(ctx context.Context, ms []manifest.Manifest) erro
 	}
 	a.Left, a.lost = nil, sets.New[schema.GroupKind]()
 	var bad []error
-	for _, gk := range slices.SortedFunc(maps.Keys(kinds), func(x, y schema.GroupKind) int { return cmp.Compare(x.String(), y.String()) }) {
+	for _, gk := range slices.SortedFunc(maps.Keys(kinds),
+		func(x, y schema.GroupKind) int { return cmp.Compare(x.String(), y.String()) }) {
 		if !canBelong(gk) {
 			continue
 		}
@@ -201,8 +203,10 @@ func (a *ApplySet) readMembers(ctx context.Context, ms []manifest.Manifest) erro
 				m, inFiles := written[identity(u)]
 				switch {
 				case inFiles && owner != a.id():
-					bad = append(bad, fmt.Errorf("%s: %s %q belongs to another applyset, by its label %s=%s", m.Where(), u.GetKind(), u.GetName(), record.PartOfLabel, owner))
-				case !inFiles && owner == a.id() && !a.IsParent(u) && (addrs.IsResource(u) || u.GetDeletionTimestamp() == nil):
+					bad = append(bad, fmt.Errorf("%s: %s %q belongs to another applyset, by its label %s=%s", m.Where(),
+						u.GetKind(), u.GetName(), record.PartOfLabel, owner))
+				case !inFiles && owner == a.id() && !a.IsParent(u) &&
+					(addrs.IsResource(u) || u.GetDeletionTimestamp() == nil):
 					a.Left = append(a.Left, manifest.Manifest{Object: u, File: "applyset " + a.String(), Pruned: true})
 				}
 			}
@@ -212,7 +216,8 @@ func (a *ApplySet) readMembers(ctx context.Context, ms []manifest.Manifest) erro
 }
 
 // labelled lists the objects that belong to any applyset.
-func (a *ApplySet) labelled(ctx context.Context, gvr schema.GroupVersionResource, namespace string) ([]*unstructured.Unstructured, error) {
+func (a *ApplySet) labelled(ctx context.Context, gvr schema.GroupVersionResource,
+	namespace string) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for opts := (metav1.ListOptions{LabelSelector: record.PartOfLabel, Limit: session.ListPage}); ; {
 		list, err := a.Resource(gvr, namespace).List(ctx, opts)
@@ -296,7 +301,8 @@ func (a *ApplySet) Record(ctx context.Context, members []manifest.Manifest, keep
 		return fmt.Errorf("encode applyset %s: %w", a, err)
 	}
 	_, err = a.parent().Patch(ctx, a.name, types.ApplyPatchType, body,
-		metav1.PatchOptions{FieldManager: setTool + "-applyset", FieldValidation: metav1.FieldValidationStrict, Force: new(true)})
+		metav1.PatchOptions{FieldManager: setTool + "-applyset", FieldValidation: metav1.FieldValidationStrict,
+			Force: new(true)})
 	if err != nil {
 		return fmt.Errorf("record applyset %s: %w", a, a.Explain(err))
 	}
@@ -305,7 +311,8 @@ func (a *ApplySet) Record(ctx context.Context, members []manifest.Manifest, keep
 
 // IsParent reports whether an object is the parent of the set.
 func (a *ApplySet) IsParent(u *unstructured.Unstructured) bool {
-	return u.GetKind() == a.kind && u.GroupVersionKind().Group == "" && u.GetNamespace() == a.namespace && u.GetName() == a.name
+	return u.GetKind() == a.kind && u.GroupVersionKind().Group == "" && u.GetNamespace() == a.namespace &&
+		u.GetName() == a.name
 }
 
 func (a *ApplySet) parent() dynamic.ResourceInterface {

@@ -17,8 +17,8 @@ import (
 	"github.com/hykube/hykube/internal/diff"
 )
 
-// Differences lists the changes of the plans that differ from the shown ones, with their attributes. The last line names
-// possible causes.
+// Differences lists the changes of the plans that differ from the shown ones, with their attributes. The last line
+// names possible causes.
 func (sp *Speculation) Differences(ctx context.Context, plans []*v1alpha1.Plan) (string, error) {
 	var lines []string
 	for i, p := range plans {
@@ -53,10 +53,12 @@ func (sp *Speculation) Differences(ctx context.Context, plans []*v1alpha1.Plan) 
 			lines = append(lines, "  a masked value in namespace "+p.Namespace)
 		}
 	}
-	return strings.Join(printer.Cut(lines, printer.ListedChanges, "  … and %d more"), "\n") + "\nEither another user changed something, or the provider plans other values each time.", nil
+	return strings.Join(printer.Cut(lines, printer.ListedChanges, "  … and %d more"), "\n") +
+		"\nEither another user changed something, or the provider plans other values each time.", nil
 }
 
-// differenceOf returns how a change differs from the one that was shown, which may be nil. It returns "" if they are equal.
+// differenceOf returns how a change differs from the one that was shown, which may be nil. It returns "" if they are
+// equal.
 func differenceOf(shown, c *v1alpha1.PlanChange) string {
 	switch {
 	case shown == nil && diff.Quiet(c):
@@ -67,7 +69,8 @@ func differenceOf(shown, c *v1alpha1.PlanChange) string {
 		return fmt.Sprintf("the plan showed %s, and the new plan has %s", shown.Action, c.Action)
 	}
 	var names []string
-	for _, pair := range [][2]*runtime.RawExtension{{shown.Before, c.Before}, {shown.After, c.After}, {shown.AfterUnknown, c.AfterUnknown}} {
+	for _, pair := range [][2]*runtime.RawExtension{{shown.Before, c.Before}, {shown.After, c.After},
+		{shown.AfterUnknown, c.AfterUnknown}} {
 		a, b := attributesOf(pair[0]), attributesOf(pair[1])
 		for name := range b {
 			if !reflect.DeepEqual(a[name], b[name]) {

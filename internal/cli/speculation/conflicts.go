@@ -19,7 +19,8 @@ func (sp *Speculation) conflicts() []string {
 		return nil
 	}
 	var lines []string
-	for i, m := range sp.Manifests[:min(len(sp.Manifests), len(sp.Results))] { // without results, prerequisites are missing
+	// without results, prerequisites are missing
+	for i, m := range sp.Manifests[:min(len(sp.Manifests), len(sp.Results))] {
 		var causes []metav1.StatusCause // one for each manager
 		for _, c := range sp.Results[i].Conflicts {
 			if n := len(causes); n > 0 && causes[n-1].Message == c.Message {
@@ -29,7 +30,8 @@ func (sp *Speculation) conflicts() []string {
 			causes = append(causes, c)
 		}
 		for _, c := range causes {
-			lines = append(lines, fmt.Sprintf("  %s: %s %q: %s: %s", m.Where(), m.Object.GetKind(), m.Object.GetName(), c.Message, c.Field))
+			lines = append(lines, fmt.Sprintf("  %s: %s %q: %s: %s", m.Where(), m.Object.GetKind(), m.Object.GetName(),
+				c.Message, c.Field))
 		}
 	}
 	return lines
@@ -72,5 +74,6 @@ func (sp *Speculation) RefuseConflicts() error {
 	if len(lines) == 0 {
 		return nil
 	}
-	return errors.New("other managers own fields that the files set:\n" + strings.Join(lines, "\n") + "\n" + record.TakeOver + ". Nothing was recorded")
+	return errors.New("other managers own fields that the files set:\n" + strings.Join(lines, "\n") + "\n" +
+		record.TakeOver + ". Nothing was recorded")
 }

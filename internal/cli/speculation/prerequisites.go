@@ -64,8 +64,8 @@ func (sp *Speculation) missing(ctx context.Context) ([]Prerequisite, error) {
 	return nil, sp.Recorder.AwaitProviders(ctx, providers)
 }
 
-// refusal returns the error with which the server would refuse to create a prerequisite, as a dry run shows it. It returns
-// nil if the server would create it, and for a missing right: then another user can record it.
+// refusal returns the error with which the server would refuse to create a prerequisite, as a dry run shows it. It
+// returns nil if the server would create it, and for a missing right: then another user can record it.
 func (sp *Speculation) refusal(ctx context.Context, m manifest.Manifest) error {
 	m.Object = m.Object.DeepCopy()
 	gvr, _, err := sp.Recorder.Prepare(ctx, m)
@@ -77,7 +77,8 @@ func (sp *Speculation) refusal(ctx context.Context, m manifest.Manifest) error {
 		return fmt.Errorf("%s: encode %s %q: %w", m.Where(), m.Object.GetKind(), m.Object.GetName(), err)
 	}
 	_, err = sp.Resource(gvr, "").Patch(ctx, m.Object.GetName(), types.ApplyPatchType, body,
-		metav1.PatchOptions{FieldManager: objects.FieldManager, FieldValidation: metav1.FieldValidationStrict, DryRun: []string{metav1.DryRunAll}})
+		metav1.PatchOptions{FieldManager: objects.FieldManager, FieldValidation: metav1.FieldValidationStrict,
+			DryRun: []string{metav1.DryRunAll}})
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
 		return fmt.Errorf("%w\nNothing was recorded", sp.Recorder.Refused(m, "", err))
 	}
@@ -88,9 +89,11 @@ func (sp *Speculation) refusal(ctx context.Context, m manifest.Manifest) error {
 func (sp *Speculation) outdated(ctx context.Context) []Prerequisite {
 	var out []Prerequisite
 	for i, m := range sp.Manifests {
-		if m.Object.GroupVersionKind().GroupKind() == v1alpha1.Kind("Provider") && sp.Results[i].Outcome == v1alpha1.ObjectConfigured &&
+		if m.Object.GroupVersionKind().GroupKind() == v1alpha1.Kind("Provider") &&
+			sp.Results[i].Outcome == v1alpha1.ObjectConfigured &&
 			slices.ContainsFunc(sp.Results[i].Keys, func(key string) bool { return strings.HasPrefix(key, "spec.") }) {
-			out = append(out, Prerequisite{m, "would change: " + strings.Join(sp.newValues(ctx, m, sp.Results[i].Keys), ", ")})
+			out = append(out, Prerequisite{m, "would change: " +
+				strings.Join(sp.newValues(ctx, m, sp.Results[i].Keys), ", ")})
 		}
 	}
 	return out
@@ -98,7 +101,8 @@ func (sp *Speculation) outdated(ctx context.Context) []Prerequisite {
 
 // newValues adds the old and the new value to each changed field of a Provider, which has no secrets.
 func (sp *Speculation) newValues(ctx context.Context, m manifest.Manifest, keys []string) []string {
-	now, err := sp.Resource(v1alpha1.SchemeGroupVersion.WithResource("providers"), "").Get(ctx, m.Object.GetName(), metav1.GetOptions{})
+	now, err := sp.Resource(v1alpha1.SchemeGroupVersion.WithResource("providers"), "").Get(ctx, m.Object.GetName(),
+		metav1.GetOptions{})
 	if err != nil {
 		return keys // the names of the fields suffice
 	}

@@ -41,8 +41,10 @@ type PruneFlags struct {
 
 // Add adds the flags.
 func (f *PruneFlags) Add(fs *pflag.FlagSet) {
-	fs.BoolVar(&f.Prune, "prune", false, "Also delete the members of the applyset that the files no longer contain, and destroy their infrastructure")
-	fs.StringVar(&f.applySet, "applyset", "", "With --prune, the Secret that records the members of the set; the first apply creates it: NAME, or configmap/NAME for a ConfigMap")
+	fs.BoolVar(&f.Prune, "prune", false,
+		"Also delete the members of the applyset that the files no longer contain, and destroy their infrastructure")
+	fs.StringVar(&f.applySet, "applyset", "",
+		"With --prune, the Secret that records the members of the set; the first apply creates it: NAME, or configmap/NAME for a ConfigMap")
 }
 
 // Validate returns an error for flags with which some members would be neither planned nor in the files.
@@ -64,7 +66,8 @@ func (f *PruneFlags) Validate(files *manifest.Flags, planning *operation.PlanFla
 
 // Manifests reads the files. Files without objects are an error, except with --prune, where they prune all members. A
 // path without files is always an error, because with --prune a mistake would delete everything.
-func (f *PruneFlags) Manifests(ctx context.Context, s *session.Session, files *manifest.Flags) ([]manifest.Manifest, error) {
+func (f *PruneFlags) Manifests(ctx context.Context, s *session.Session,
+	files *manifest.Flags) ([]manifest.Manifest, error) {
 	ms, err := manifest.Read(ctx, s, files)
 	empty, ok := errors.AsType[*manifest.NoObjectsError](err)
 	switch {
@@ -97,7 +100,8 @@ func (f *PruneFlags) RepeatFlags() string {
 	return " --prune --applyset " + f.applySet
 }
 
-// staysUntilDestroyed reports whether a resource stays, marked for deletion, until a plan has destroyed its infrastructure.
+// staysUntilDestroyed reports whether a resource stays, marked for deletion, until a plan has destroyed its
+// infrastructure.
 func staysUntilDestroyed(u *unstructured.Unstructured) bool {
 	return addrs.IsResource(u) && len(u.GetFinalizers()) > 0
 }
@@ -117,11 +121,14 @@ func (a *ApplySet) MayPrune(ctx context.Context) error {
 		}
 		seen[key] = true
 		if !planapi.Allowed(ctx, a.Session, "delete", gvr, "", m.Object.GetNamespace()) {
-			refused = append(refused, fmt.Sprintf("  %s: that needs the verb \"delete\" on %s", record.Line(m.Object, "left the files"), key))
+			refused = append(refused, fmt.Sprintf("  %s: that needs the verb \"delete\" on %s",
+				record.Line(m.Object, "left the files"), key))
 		}
 	}
 	if len(refused) > 0 {
-		return &exit.Error{Code: exit.Refused, Cause: fmt.Errorf("you may not delete objects that you removed from the files:\n%s\nNothing was recorded", strings.Join(refused, "\n"))}
+		return &exit.Error{Code: exit.Refused,
+			Cause: fmt.Errorf("you may not delete objects that you removed from the files:\n%s\nNothing was recorded",
+				strings.Join(refused, "\n"))}
 	}
 	return nil
 }
@@ -219,7 +226,8 @@ func (a *ApplySet) remaining(ctx context.Context, ms []manifest.Manifest, wait t
 
 // prunedRef returns the reference to a pruned resource for a plan.
 func prunedRef(u *unstructured.Unstructured) v1alpha1.ObjectReference {
-	return v1alpha1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID()}
+	return v1alpha1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(),
+		Name: u.GetName(), UID: u.GetUID()}
 }
 
 // This file reports, before the question of an apply, which objects outside of the files it affects.
@@ -270,20 +278,22 @@ func (a *ApplySet) WarnReferrers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kinds = append(kinds, session.Kind{GVR: v1alpha1.SchemeGroupVersion.WithResource("providerconfigs"), Kind: "ProviderConfig"})
+	kinds = append(kinds, session.Kind{GVR: v1alpha1.SchemeGroupVersion.WithResource("providerconfigs"),
+		Kind: "ProviderConfig"})
 	by := map[string][]string{}
 	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
-		_, err := objects.EachObject(ctx, a.Session, kinds, namespace, "", func(k session.Kind, u *unstructured.Unstructured) {
-			u.SetGroupVersionKind(k.GVR.GroupVersion().WithKind(k.Kind)) // items of a list may lack it
-			if leaving.Has(identity(u)) {
-				return
-			}
-			for key := range dataReferences(u) {
-				if left[key] != "" {
-					by[key] = append(by[key], strings.ToLower(k.Kind)+"/"+u.GetName()+" in namespace "+namespace)
+		_, err := objects.EachObject(ctx, a.Session, kinds, namespace, "",
+			func(k session.Kind, u *unstructured.Unstructured) {
+				u.SetGroupVersionKind(k.GVR.GroupVersion().WithKind(k.Kind)) // items of a list may lack it
+				if leaving.Has(identity(u)) {
+					return
 				}
-			}
-		})
+				for key := range dataReferences(u) {
+					if left[key] != "" {
+						by[key] = append(by[key], strings.ToLower(k.Kind)+"/"+u.GetName()+" in namespace "+namespace)
+					}
+				}
+			})
 		if err != nil {
 			return err
 		}
@@ -292,7 +302,8 @@ func (a *ApplySet) WarnReferrers(ctx context.Context) error {
 		names := by[key]
 		slices.Sort(names)
 		fmt.Fprintf(a.ErrOut, "%s %s %q is no longer in the files and will be deleted, but objects outside the files refer to it: %s\n",
-			a.Style.Yellow("Warning:"), left[key], key[strings.LastIndexByte(key, '/')+1:], strings.Join(printer.Cut(names, printer.ListedChanges, "%d more"), ", "))
+			a.Style.Yellow("Warning:"), left[key], key[strings.LastIndexByte(key, '/')+1:],
+			strings.Join(printer.Cut(names, printer.ListedChanges, "%d more"), ", "))
 	}
 	return nil
 }

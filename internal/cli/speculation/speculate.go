@@ -40,8 +40,8 @@ type Speculation struct {
 	Recorder *record.Recorder
 	// set is the applyset of the files; nil without --prune.
 	set *ApplySet
-	// Manifests holds the objects of the files in the form for recording, followed by the pruned objects. results holds the
-	// effect of recording each.
+	// Manifests holds the objects of the files in the form for recording, followed by the pruned objects. results holds
+	// the effect of recording each.
 	Manifests []manifest.Manifest
 	Results   []v1alpha1.PlanObjectResult
 	// Wanted holds the specifications of the plans, and plans the speculative plans themselves.
@@ -51,8 +51,11 @@ type Speculation struct {
 
 // Speculate reads the files and makes speculative plans of them. If there are prerequisites, it returns only these. The
 // caller must call discard to delete the plans.
-func Speculate(ctx context.Context, s *session.Session, ms []manifest.Manifest, files *manifest.Flags, set *ApplySet, want func([]record.Recorded) []operation.Wanted) (*Speculation, []Prerequisite, error) {
-	sp := &Speculation{Session: s, set: set, Recorder: &record.Recorder{Session: s, Force: files.Force, Timeout: files.Timeout, Installed: map[string]bool{}}, Manifests: ms}
+func Speculate(ctx context.Context, s *session.Session, ms []manifest.Manifest, files *manifest.Flags, set *ApplySet,
+	want func([]record.Recorded) []operation.Wanted) (*Speculation, []Prerequisite, error) {
+	sp := &Speculation{Session: s, set: set,
+		Recorder: &record.Recorder{Session: s, Force: files.Force, Timeout: files.Timeout,
+			Installed: map[string]bool{}}, Manifests: ms}
 	needs, err := sp.missing(ctx)
 	if err != nil || len(needs) > 0 {
 		return sp, needs, err
@@ -151,7 +154,9 @@ func (sp *Speculation) upload(ctx context.Context) error {
 
 // refusedPlan returns the error for a plan that the server refused, with the first object of its namespace.
 func (sp *Speculation) refusedPlan(namespace string, err error) error {
-	if i := slices.IndexFunc(sp.Manifests, func(m manifest.Manifest) bool { return m.Object.GetNamespace() == namespace }); i >= 0 && session.APIStatus(err) != nil {
+	if i := slices.IndexFunc(sp.Manifests,
+		func(m manifest.Manifest) bool { return m.Object.GetNamespace() == namespace }); i >= 0 &&
+		session.APIStatus(err) != nil {
 		err = fmt.Errorf("%s: %w", sp.Manifests[i].Where(), err)
 	}
 	switch {
@@ -176,7 +181,8 @@ func (sp *Speculation) checkUnplanned(ctx context.Context) error {
 			break
 		}
 	}
-	p, err := planapi.Create(context.WithoutCancel(ctx), sp.Session, namespace, "judge", v1alpha1.PlanSpec{Speculative: true})
+	p, err := planapi.Create(context.WithoutCancel(ctx), sp.Session, namespace, "judge",
+		v1alpha1.PlanSpec{Speculative: true})
 	if err != nil {
 		return err
 	}
@@ -239,12 +245,14 @@ func (sp *Speculation) send(ctx context.Context, p *v1alpha1.Plan, objects []int
 					return err
 				}
 			}
-			chunk.Prune, of, size = append(chunk.Prune, prunedRef(sp.Manifests[i].Object)), append(of, i), size+prunedBytes
+			chunk.Prune, of, size = append(chunk.Prune, prunedRef(sp.Manifests[i].Object)), append(of, i),
+				size+prunedBytes
 			continue
 		}
 		raw, err := json.Marshal(sp.Manifests[i].Object)
 		if err != nil {
-			return fmt.Errorf("%s: encode %s %q: %w", sp.Manifests[i].Where(), sp.Manifests[i].Object.GetKind(), sp.Manifests[i].Object.GetName(), err)
+			return fmt.Errorf("%s: encode %s %q: %w", sp.Manifests[i].Where(), sp.Manifests[i].Object.GetKind(),
+				sp.Manifests[i].Object.GetName(), err)
 		}
 		if len(of) > 0 && (size+len(raw) > chunkBytes || len(of) == chunkObjects) {
 			if err := flush(false); err != nil {
@@ -257,7 +265,8 @@ func (sp *Speculation) send(ctx context.Context, p *v1alpha1.Plan, objects []int
 }
 
 // SendChunk uploads a part of the objects of a speculative plan, and returns what the server says about each.
-func (sp *Speculation) SendChunk(ctx context.Context, p *v1alpha1.Plan, chunk v1alpha1.PlanObjectsSpec) ([]v1alpha1.PlanObjectResult, error) {
+func (sp *Speculation) SendChunk(ctx context.Context, p *v1alpha1.Plan,
+	chunk v1alpha1.PlanObjectsSpec) ([]v1alpha1.PlanObjectResult, error) {
 	chunk.FieldManager, chunk.ForceConflicts = objects.FieldManager, sp.Recorder.Force
 	out := &v1alpha1.PlanObjects{}
 	err := sp.Hykube.Post().Namespace(p.Namespace).Resource("plans").Name(p.Name).SubResource("objects").
@@ -312,7 +321,8 @@ func (sp *Speculation) Discard(ctx context.Context) error {
 func Remove(ctx context.Context, s *session.Session, p *v1alpha1.Plan) error {
 	// Delete the plan even after Ctrl-C.
 	err := s.Hykube.Post().Namespace(p.Namespace).Resource("plans").Name(p.Name).SubResource("objects").
-		Body(&v1alpha1.PlanObjects{Spec: v1alpha1.PlanObjectsSpec{Discard: true}}).Do(context.WithoutCancel(ctx)).Error()
+		Body(&v1alpha1.PlanObjects{Spec: v1alpha1.PlanObjectsSpec{Discard: true}}).Do(
+		context.WithoutCancel(ctx)).Error()
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("remove speculative plan %q: %w", p.Name, s.Explain(err))
 	}
@@ -346,7 +356,8 @@ func (sp *Speculation) LeftFiles() map[[2]string]bool {
 
 // qualifiedName returns the name of an object, with its namespace if the files have several.
 func (sp *Speculation) qualifiedName(m manifest.Manifest) string {
-	name, namespace := strings.ToLower(m.Object.GroupVersionKind().GroupKind().String())+"/"+m.Object.GetName(), m.Object.GetNamespace()
+	name, namespace := strings.ToLower(m.Object.GroupVersionKind().GroupKind().String())+"/"+m.Object.GetName(),
+		m.Object.GetNamespace()
 	other := func(o manifest.Manifest) bool {
 		return o.Object.GetNamespace() != "" && o.Object.GetNamespace() != namespace
 	}

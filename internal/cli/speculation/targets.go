@@ -18,7 +18,8 @@ import (
 )
 
 // RecordedPlan returns the plan of the recorded objects of the namespace.
-func RecordedPlan(s *session.Session, spec v1alpha1.PlanSpec, planning *operation.PlanFlags, all bool, base string) []operation.Wanted {
+func RecordedPlan(s *session.Session, spec v1alpha1.PlanSpec, planning *operation.PlanFlags, all bool,
+	base string) []operation.Wanted {
 	if !all && planning.Selector == "" && len(spec.Invoke) > 0 {
 		spec.Targets = union(spec.Targets, spec.Invoke)
 	}
@@ -26,7 +27,8 @@ func RecordedPlan(s *session.Session, spec v1alpha1.PlanSpec, planning *operatio
 }
 
 // PlansOf returns the plans for the objects of files: of only these, or of all objects in their namespaces.
-func PlansOf(s *session.Session, rs []record.Recorded, planning *operation.PlanFlags, all bool, base string, spec v1alpha1.PlanSpec) []operation.Wanted {
+func PlansOf(s *session.Session, rs []record.Recorded, planning *operation.PlanFlags, all bool, base string,
+	spec v1alpha1.PlanSpec) []operation.Wanted {
 	var out []operation.Wanted
 	for _, sc := range Scopes(rs) {
 		planned := sc.planned()
@@ -72,8 +74,8 @@ func (s scope) Of(modes ...v1alpha1.Mode) []string {
 	return out
 }
 
-// planned returns the addresses of the objects for which a plan is made. Plans open ephemeral resources when they need them, so an
-// ephemeral resource needs no plan.
+// planned returns the addresses of the objects for which a plan is made. Plans open ephemeral resources when they need
+// them, so an ephemeral resource needs no plan.
 func (s scope) planned() []string {
 	return s.Of(v1alpha1.ModeManaged, v1alpha1.ModeData, v1alpha1.ModeAction, addrs.ModeModule)
 }
@@ -96,8 +98,8 @@ func Scopes(rs []record.Recorded) []scope {
 	return out
 }
 
-// SelectTargets returns the objects of files that a plan with --target or -l needs: the named resources, the resources to
-// which these refer, and every object that is no resource. Without these flags, it returns all objects.
+// SelectTargets returns the objects of files that a plan with --target or -l needs: the named resources, the resources
+// to which these refer, and every object that is no resource. Without these flags, it returns all objects.
 func SelectTargets(s *session.Session, ms []manifest.Manifest, f *operation.PlanFlags) ([]manifest.Manifest, error) {
 	if f.Empty() {
 		return ms, nil
@@ -127,7 +129,8 @@ func SelectTargets(s *session.Session, ms []manifest.Manifest, f *operation.Plan
 		}
 	}
 	for i, m := range ms {
-		if named[addrs.Of(addrs.TemplateOf(m.Object))] || f.Selector != "" && selector.Matches(labels.Set(m.Object.GetLabels())) {
+		if named[addrs.Of(addrs.TemplateOf(m.Object))] || f.Selector != "" &&
+			selector.Matches(labels.Set(m.Object.GetLabels())) {
 			t.keep(i)
 		}
 	}
@@ -175,7 +178,8 @@ func (t *targeting) keep(i int) {
 	}
 	for k, config := range t.ms {
 		spec, _ := config.Object.Object["spec"].(map[string]any)
-		if config.Object.GroupVersionKind().GroupKind() == v1alpha1.Kind("ProviderConfig") && spec["provider"] == provider {
+		if config.Object.GroupVersionKind().GroupKind() == v1alpha1.Kind("ProviderConfig") &&
+			spec["provider"] == provider {
 			t.keep(k)
 		}
 	}

@@ -50,7 +50,8 @@ the wait; the check continues.`,
 	}
 	cmd.Flags().BoolVar(&o.now, "now", false, "Run a drift check of the stack first")
 	cmd.Flags().BoolVar(&o.detailed, "detailed-exitcode", false, "Exit with 2 when there is drift")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "With --now: maximum time to wait for the check; 0 means no limit")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 0,
+		"With --now: maximum time to wait for the check; 0 means no limit")
 	printer.OutputFlag(cmd, &o.output, "Print", "json", "yaml")
 	return cmd
 }
@@ -83,11 +84,12 @@ func (o *driftOptions) Run(ctx context.Context) error {
 		return err
 	}
 	found := []drifted{}
-	denied, err := objects.EachResource(ctx, o.Session, nil, o.Namespace, "", func(k session.Kind, u *unstructured.Unstructured) {
-		if d, ok := driftOf(k, u); ok && selects(u.GetLabels()) {
-			found = append(found, d)
-		}
-	})
+	denied, err := objects.EachResource(ctx, o.Session, nil, o.Namespace, "",
+		func(k session.Kind, u *unstructured.Unstructured) {
+			if d, ok := driftOf(k, u); ok && selects(u.GetLabels()) {
+				found = append(found, d)
+			}
+		})
 	if err != nil {
 		return err
 	}
@@ -165,7 +167,8 @@ func (o *driftOptions) check(ctx context.Context) error {
 		if context.Cause(ctx) == context.DeadlineExceeded {
 			why = fmt.Sprintf("the check has not ended after %s", o.timeout)
 		}
-		return fmt.Errorf("%s. The check continues. To see its progress: kubectl hykube drift %s -n %s", why, o.name, o.Namespace)
+		return fmt.Errorf("%s. The check continues. To see its progress: kubectl hykube drift %s -n %s", why, o.name,
+			o.Namespace)
 	}
 	for {
 		select {
@@ -203,7 +206,8 @@ const pollCheck = 300 * time.Millisecond
 // runningText describes the drift check that runs.
 func runningText(s *v1alpha1.Stack) string {
 	c := s.Status.Drift.Running
-	text := fmt.Sprintf("Checking for drift since %s. Resources read: %d of %d, new drift: %d.", c.StartedAt.UTC().Format(time.RFC3339), c.Read, s.Status.Resources, c.Drifted)
+	text := fmt.Sprintf("Checking for drift since %s. Resources read: %d of %d, new drift: %d.",
+		c.StartedAt.UTC().Format(time.RFC3339), c.Read, s.Status.Resources, c.Drifted)
 	if c.Message != "" {
 		text += " " + printer.Flat(c.Message)
 	}
@@ -222,7 +226,8 @@ func (o *driftOptions) print(found []drifted, s *v1alpha1.Stack) error {
 		w := tabwriter.NewWriter(o.Out, 0, 0, 3, ' ', 0)
 		fmt.Fprintln(w, "KIND\tNAME\tSINCE\tREASON\tMESSAGE")
 		for _, d := range found {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", d.Kind, d.Name, d.Since.UTC().Format(time.RFC3339), d.Reason, d.Message)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", d.Kind, d.Name, d.Since.UTC().Format(time.RFC3339), d.Reason,
+				d.Message)
 		}
 		if err := w.Flush(); err != nil {
 			return err
@@ -258,7 +263,8 @@ func noDrift(s *v1alpha1.Stack) string {
 func driftLines(s *v1alpha1.Stack, now time.Time) (out []string) {
 	if d := s.Status.Drift; d != nil {
 		if c := d.Last; c != nil && c.EndedAt != nil {
-			text := fmt.Sprintf("Last check: ended %s, %s; resources read: %d, new drift: %d.", c.EndedAt.UTC().Format(time.RFC3339), c.Outcome, c.Read, c.Drifted)
+			text := fmt.Sprintf("Last check: ended %s, %s; resources read: %d, new drift: %d.",
+				c.EndedAt.UTC().Format(time.RFC3339), c.Outcome, c.Read, c.Drifted)
 			if c.Message != "" {
 				text += " " + printer.Flat(c.Message)
 			}
@@ -273,7 +279,8 @@ func driftLines(s *v1alpha1.Stack, now time.Time) (out []string) {
 		out = append(out, "The stack has no spec.drift, so nothing checks it for drift.")
 	case d.Schedule != "" && !s.Spec.Suspend:
 		if times, err := cron.Parse(d.Schedule, d.TimeZone); err == nil {
-			out = append(out, fmt.Sprintf("Next check: %s, or up to %s later.", times.Next(now).UTC().Format(time.RFC3339), times.Jitter(now)))
+			out = append(out, fmt.Sprintf("Next check: %s, or up to %s later.",
+				times.Next(now).UTC().Format(time.RFC3339), times.Jitter(now)))
 		}
 	}
 	return out

@@ -54,7 +54,8 @@ resources that it changed are unknown, and the command reports that. The server 
 		RunE:              session.Run(o),
 	}
 	cmd.Flags().IntVar(&o.limit, "limit", o.limit, "Number of plans to list; 0 lists all")
-	cmd.Flags().StringVar(&o.at, "at", "", "Show the stack at the end of this plan, or of the last plan that had ended at this time (RFC 3339, 15:04 in UTC, or a duration before now)")
+	cmd.Flags().StringVar(&o.at, "at", "",
+		"Show the stack at the end of this plan, or of the last plan that had ended at this time (RFC 3339, 15:04 in UTC, or a duration before now)")
 	printer.OutputFlag(cmd, &o.output, "Print", "json", "yaml", "name")
 	return cmd
 }
@@ -120,14 +121,16 @@ func (o *stackHistoryOptions) Run(ctx context.Context) error {
 			by = strings.Join(names, ", ")
 		}
 		writers := history.WrittenColumn(written, strings.Join(contributor.Names(p.Status.Contributors), ", "))
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s%s\t%s\t%s\n", p.CreationTimestamp.UTC().Format(time.RFC3339), p.Name, askedBy(p), writers, by, summary, planapi.State(p)+notOfStack(p, s))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s%s\t%s\t%s\n", p.CreationTimestamp.UTC().Format(time.RFC3339), p.Name, askedBy(p),
+			writers, by, summary, planapi.State(p)+notOfStack(p, s))
 	}
 	return w.Flush()
 }
 
-// plansAbout returns the plans of a stack, and the approved plans of others that changed its resources, newest first. all
-// lists the plans of the namespace.
-func (o *stackArgument) plansAbout(ctx context.Context, s *v1alpha1.Stack, all []v1alpha1.Plan) ([]v1alpha1.Plan, error) {
+// plansAbout returns the plans of a stack, and the approved plans of others that changed its resources, newest first.
+// all lists the plans of the namespace.
+func (o *stackArgument) plansAbout(ctx context.Context, s *v1alpha1.Stack,
+	all []v1alpha1.Plan) ([]v1alpha1.Plan, error) {
 	var plans, others []v1alpha1.Plan
 	for i := range all {
 		p := &all[i]
@@ -163,8 +166,10 @@ func Approved(p *v1alpha1.Plan) bool {
 }
 
 // changedResourcesOf returns a function that reports whether a plan changed resources that a stack selects now, or that
-// plans of the stack changed. It reads the records of the plans, because they have the changes of all plans in one list.
-func (o *stackArgument) changedResourcesOf(ctx context.Context, s *v1alpha1.Stack, all []v1alpha1.Plan) (func(context.Context, *v1alpha1.Plan) (bool, error), error) {
+// plans of the stack changed. It reads the records of the plans, because they have the changes of all plans in one
+// list.
+func (o *stackArgument) changedResourcesOf(ctx context.Context, s *v1alpha1.Stack,
+	all []v1alpha1.Plan) (func(context.Context, *v1alpha1.Plan) (bool, error), error) {
 	records, err := (&history.Options{Session: o.Session}).Records(ctx)
 	if apierrors.IsForbidden(err) {
 		fmt.Fprintln(o.ErrOut, "You may not list PlanRecords, so plans of users that changed the resources of the stack are missing.")
@@ -234,20 +239,22 @@ func (o *stackArgument) memberAddresses(ctx context.Context, s *v1alpha1.Stack) 
 }
 
 // eachMember visits the objects that a stack selects now, and returns the kinds that the user may not list.
-func (o *stackArgument) eachMember(ctx context.Context, s *v1alpha1.Stack, visit func(session.Kind, *unstructured.Unstructured)) ([]session.Kind, error) {
+func (o *stackArgument) eachMember(ctx context.Context, s *v1alpha1.Stack,
+	visit func(session.Kind, *unstructured.Unstructured)) ([]session.Kind, error) {
 	selects, err := o.selects(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	return objects.EachResource(ctx, o.Session, nil, o.Namespace, "", func(k session.Kind, u *unstructured.Unstructured) {
-		if selects(u.GetLabels()) {
-			visit(k, u)
-		}
-	})
+	return objects.EachResource(ctx, o.Session, nil, o.Namespace, "",
+		func(k session.Kind, u *unstructured.Unstructured) {
+			if selects(u.GetLabels()) {
+				visit(k, u)
+			}
+		})
 }
 
-// appliedLast returns the plan that changed resources of a stack last; nil if there is none, or if the user may not list
-// plans.
+// appliedLast returns the plan that changed resources of a stack last; nil if there is none, or if the user may not
+// list plans.
 func (o *stackArgument) appliedLast(ctx context.Context, s *v1alpha1.Stack) (*v1alpha1.Plan, error) {
 	all, err := planapi.List(ctx, o.Session, o.Namespace)
 	if apierrors.IsForbidden(err) {
@@ -257,7 +264,8 @@ func (o *stackArgument) appliedLast(ctx context.Context, s *v1alpha1.Stack) (*v1
 		return nil, err
 	}
 	applied := slices.DeleteFunc(slices.Clone(all), func(p v1alpha1.Plan) bool {
-		return !Approved(&p) || p.Spec.RefreshOnly || p.Status.FinishedAt == nil || p.Status.Progress == nil || p.Status.Progress.Done == 0 ||
+		return !Approved(&p) || p.Spec.RefreshOnly || p.Status.FinishedAt == nil || p.Status.Progress == nil ||
+			p.Status.Progress.Done == 0 ||
 			endOf(&p).Before(s.CreationTimestamp.Time)
 	})
 	slices.SortFunc(applied, func(a, b v1alpha1.Plan) int { return endOf(&b).Compare(endOf(&a)) })
@@ -279,7 +287,8 @@ func (o *stackArgument) appliedLast(ctx context.Context, s *v1alpha1.Stack) (*v1
 	return nil, nil
 }
 
-// askedBy returns the name of the user who asked for a plan. A user may request the drift check of another user's stack.
+// askedBy returns the name of the user who asked for a plan. A user may request the drift check of another user's
+// stack.
 func askedBy(p *v1alpha1.Plan) string {
 	if of := p.Status.Stack; of != nil {
 		return planapi.Requester(p.Status.RequestedBy, of.CheckRequestedBy)

@@ -25,8 +25,8 @@ import (
 	"github.com/hykube/hykube/internal/stack"
 )
 
-// This file shows an earlier state of a stack. The server keeps no copies of earlier states. The command begins with the
-// recorded values of today, and takes back each later change that the server still has.
+// This file shows an earlier state of a stack. The server keeps no copies of earlier states. The command begins with
+// the recorded values of today, and takes back each later change that the server still has.
 
 // pastResource is a resource as it was recorded at the end of a plan.
 type pastResource struct {
@@ -56,7 +56,8 @@ type pastState struct {
 // valuesBefore returns the resources before the later changes, which are in the order in which they ended. current has
 // the recorded values of today, by address. of reports whether an address belongs to the stack. removed holds the
 // records of later plans that the server does not keep: the values of the resources that they changed are unknown.
-func valuesBefore(current map[string]json.RawMessage, later []pastChange, removed []v1alpha1.PlanRecord, of func(address string) bool) (out []pastResource, gaps []string) {
+func valuesBefore(current map[string]json.RawMessage, later []pastChange, removed []v1alpha1.PlanRecord,
+	of func(address string) bool) (out []pastResource, gaps []string) {
 	past := map[string]pastResource{}
 	for address, values := range current {
 		past[address] = pastResource{Address: address, Values: values}
@@ -81,12 +82,16 @@ func valuesBefore(current map[string]json.RawMessage, later []pastChange, remove
 	}
 	for _, record := range removed {
 		for _, c := range record.Changes {
-			if c.Deposed == "" && c.Outcome != v1alpha1.ChangeSkipped && c.Outcome != v1alpha1.ChangeStale && of(c.Address) {
-				past[c.Address] = pastResource{Address: c.Address, ChangedBy: record.Plan.Name, Unknown: "plan " + record.Plan.Name + ", which is removed, changed it"}
+			if c.Deposed == "" && c.Outcome != v1alpha1.ChangeSkipped && c.Outcome != v1alpha1.ChangeStale &&
+				of(c.Address) {
+				past[c.Address] = pastResource{Address: c.Address, ChangedBy: record.Plan.Name,
+					Unknown: "plan " + record.Plan.Name + ", which is removed, changed it"}
 			}
 		}
 		if record.MoreChanges > 0 {
-			gaps = append(gaps, fmt.Sprintf("Plan %s, which is removed, made %d more changes, of which no addresses are kept.", record.Plan.Name, record.MoreChanges))
+			gaps = append(gaps, fmt.Sprintf(
+				"Plan %s, which is removed, made %d more changes, of which no addresses are kept.", record.Plan.Name,
+				record.MoreChanges))
 		}
 	}
 	for _, r := range past {
@@ -96,12 +101,13 @@ func valuesBefore(current map[string]json.RawMessage, later []pastChange, remove
 	return out, gaps
 }
 
-// planAt returns the plan that --at names: by name, by number, or the last one that had ended at a time. plans lists the
-// newest first.
+// planAt returns the plan that --at names: by name, by number, or the last one that had ended at a time. plans lists
+// the newest first.
 func planAt(plans []v1alpha1.Plan, s *v1alpha1.Stack, at string, now time.Time) (*v1alpha1.Plan, error) {
 	for i := range plans {
 		p := &plans[i]
-		if p.Name == at || p.Status.Stack != nil && strconv.FormatInt(numberOf(p), 10) == at && p.Status.Stack.Trigger != v1alpha1.TriggerDriftCheck {
+		if p.Name == at || p.Status.Stack != nil && strconv.FormatInt(numberOf(p), 10) == at &&
+			p.Status.Stack.Trigger != v1alpha1.TriggerDriftCheck {
 			return p, nil
 		}
 	}
@@ -113,7 +119,8 @@ func planAt(plans []v1alpha1.Plan, s *v1alpha1.Stack, at string, now time.Time) 
 	var found *v1alpha1.Plan
 	for i := range plans {
 		p := &plans[i]
-		if p.Status.FinishedAt != nil && !p.Status.FinishedAt.After(when) && (found == nil || p.Status.FinishedAt.After(found.Status.FinishedAt.Time)) {
+		if p.Status.FinishedAt != nil && !p.Status.FinishedAt.After(when) &&
+			(found == nil || p.Status.FinishedAt.After(found.Status.FinishedAt.Time)) {
 			found = p
 		}
 	}
@@ -124,8 +131,8 @@ func planAt(plans []v1alpha1.Plan, s *v1alpha1.Stack, at string, now time.Time) 
 	return found, nil
 }
 
-// timeAt returns the time of a text: one in RFC 3339, a time of the day in UTC within the last 24 hours, or a duration before
-// now.
+// timeAt returns the time of a text: one in RFC 3339, a time of the day in UTC within the last 24 hours, or a duration
+// before now.
 func timeAt(text string, now time.Time) (time.Time, bool) {
 	if when, err := time.Parse(time.RFC3339, text); err == nil {
 		return when, true
@@ -215,7 +222,8 @@ func (o *stackHistoryOptions) printPast(p *v1alpha1.Plan, state pastState) error
 }
 
 // pastResources returns the resources of a stack at the end of a plan.
-func (o *stackHistoryOptions) pastResources(ctx context.Context, s *v1alpha1.Stack, p *v1alpha1.Plan, all []v1alpha1.Plan) ([]pastResource, []string, error) {
+func (o *stackHistoryOptions) pastResources(ctx context.Context, s *v1alpha1.Stack, p *v1alpha1.Plan,
+	all []v1alpha1.Plan) ([]pastResource, []string, error) {
 	current, gaps, err := o.currentValues(ctx, s)
 	if err != nil {
 		return nil, nil, err
@@ -238,7 +246,8 @@ func (o *stackHistoryOptions) pastResources(ctx context.Context, s *v1alpha1.Sta
 }
 
 // currentValues returns the recorded values of the resources that a stack selects now, by address.
-func (o *stackHistoryOptions) currentValues(ctx context.Context, s *v1alpha1.Stack) (map[string]json.RawMessage, []string, error) {
+func (o *stackHistoryOptions) currentValues(ctx context.Context,
+	s *v1alpha1.Stack) (map[string]json.RawMessage, []string, error) {
 	current := map[string]json.RawMessage{}
 	denied, err := o.eachMember(ctx, s, func(k session.Kind, u *unstructured.Unstructured) {
 		mode, _ := v1alpha1.ParseKind(k.Kind)
@@ -271,7 +280,8 @@ func (o *stackArgument) selects(ctx context.Context, s *v1alpha1.Stack) (func(la
 
 // laterChanges returns the changes of resources that ended after a plan, in their order. members has the addresses that
 // the plans of the stack changed at any time.
-func (o *stackHistoryOptions) laterChanges(ctx context.Context, s *v1alpha1.Stack, p *v1alpha1.Plan, all []v1alpha1.Plan) (later []pastChange, members map[string]bool, err error) {
+func (o *stackHistoryOptions) laterChanges(ctx context.Context, s *v1alpha1.Stack, p *v1alpha1.Plan,
+	all []v1alpha1.Plan) (later []pastChange, members map[string]bool, err error) {
 	members = map[string]bool{}
 	var last int64 // the last write of a change of the plan
 	var made []pastChange
@@ -318,13 +328,15 @@ func endOf(p *v1alpha1.Plan) time.Time {
 }
 
 // removedPlans returns the records of plans that were applied after a plan, and that the server does not keep.
-func (o *stackHistoryOptions) removedPlans(ctx context.Context, p *v1alpha1.Plan, all []v1alpha1.Plan) ([]v1alpha1.PlanRecord, error) {
+func (o *stackHistoryOptions) removedPlans(ctx context.Context, p *v1alpha1.Plan,
+	all []v1alpha1.Plan) ([]v1alpha1.PlanRecord, error) {
 	records, err := (&history.Options{Session: o.Session}).Records(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(records, func(r v1alpha1.PlanRecord) bool {
 		kept := slices.ContainsFunc(all, func(q v1alpha1.Plan) bool { return q.UID == r.Plan.UID })
-		return kept || r.Approval.Decision != v1alpha1.DecisionApproved || r.FinishedAt != nil && r.FinishedAt.Time.Before(endOf(p))
+		return kept || r.Approval.Decision != v1alpha1.DecisionApproved ||
+			r.FinishedAt != nil && r.FinishedAt.Time.Before(endOf(p))
 	}), nil
 }

@@ -34,7 +34,8 @@ func New(s *session.Session) *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 		RunE: session.Group(nil),
 	}
-	cmd.AddCommand(newStackList(s), newStackStatus(s), newStackHistory(s), newStackOutputs(s), newStackWait(s), newStackCancel(s), newStackTakeOver(s))
+	cmd.AddCommand(newStackList(s), newStackStatus(s), newStackHistory(s), newStackOutputs(s), newStackWait(s),
+		newStackCancel(s), newStackTakeOver(s))
 	return cmd
 }
 
@@ -65,7 +66,8 @@ func (o *stackListOptions) Run(ctx context.Context) error {
 		namespace = ""
 	}
 	list := &v1alpha1.StackList{}
-	if err := o.Hykube.Get().NamespaceIfScoped(namespace, namespace != "").Resource(planapi.StacksResource).Do(ctx).Into(list); err != nil {
+	if err := o.Hykube.Get().NamespaceIfScoped(namespace,
+		namespace != "").Resource(planapi.StacksResource).Do(ctx).Into(list); err != nil {
 		return fmt.Errorf("list stacks: %w", o.Explain(err))
 	}
 	switch {
@@ -92,7 +94,8 @@ func (o *stackListOptions) Run(ctx context.Context) error {
 		if o.all {
 			fmt.Fprintf(w, "%s\t", s.Namespace)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", s.Name, status, reason, cmp.Or(stack.LastPlan(&s), "-"), s.Status.Resources, s.Status.Pending, stack.Approval(&s), printer.Age(s.CreationTimestamp.Time))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", s.Name, status, reason, cmp.Or(stack.LastPlan(&s), "-"),
+			s.Status.Resources, s.Status.Pending, stack.Approval(&s), printer.Age(s.CreationTimestamp.Time))
 	}
 	return w.Flush()
 }
@@ -117,9 +120,11 @@ func namesStack(most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 0:
-			return fmt.Errorf("name a stack: %s. To list the stacks: kubectl hykube stack list", strings.TrimSuffix(cmd.UseLine(), " [flags]"))
+			return fmt.Errorf("name a stack: %s. To list the stacks: kubectl hykube stack list",
+				strings.TrimSuffix(cmd.UseLine(), " [flags]"))
 		case len(args) > most+1:
-			return fmt.Errorf("%q is one name too many: %s", args[most+1], strings.TrimSuffix(cmd.UseLine(), " [flags]"))
+			return fmt.Errorf("%q is one name too many: %s", args[most+1],
+				strings.TrimSuffix(cmd.UseLine(), " [flags]"))
 		}
 		return nil
 	}
@@ -127,7 +132,8 @@ func namesStack(most int) cobra.PositionalArgs {
 
 func (o *stackArgument) read(ctx context.Context) (*v1alpha1.Stack, error) {
 	s := &v1alpha1.Stack{}
-	if err := o.Hykube.Get().Namespace(o.Namespace).Resource(planapi.StacksResource).Name(o.name).Do(ctx).Into(s); err != nil {
+	if err := o.Hykube.Get().Namespace(o.Namespace).Resource(planapi.StacksResource).Name(o.name).Do(ctx).Into(
+		s); err != nil {
 		return nil, fmt.Errorf("read stack %q in namespace %q: %w", o.name, o.Namespace, o.Explain(err))
 	}
 	return s, nil
@@ -137,7 +143,8 @@ func (o *stackArgument) read(ctx context.Context) (*v1alpha1.Stack, error) {
 func (o *stackArgument) post(ctx context.Context, subresource string, answer *v1alpha1.Stack) error {
 	body := &v1alpha1.Stack{}
 	body.APIVersion, body.Kind, body.Name = v1alpha1.SchemeGroupVersion.String(), "Stack", o.name
-	return o.Hykube.Post().Namespace(o.Namespace).Resource(planapi.StacksResource).Name(o.name).SubResource(subresource).Body(body).Do(ctx).Into(answer)
+	return o.Hykube.Post().Namespace(o.Namespace).Resource(planapi.StacksResource).Name(o.name).SubResource(
+		subresource).Body(body).Do(ctx).Into(answer)
 }
 
 // completeStacks completes the stacks of the namespace with their reasons.
@@ -217,7 +224,8 @@ func (o *stackOutputsOptions) Run(ctx context.Context) error {
 func (o *stackOutputsOptions) printOne(s *v1alpha1.Stack) error {
 	at := slices.IndexFunc(s.Status.Outputs, func(out v1alpha1.StackOutput) bool { return out.Name == o.one })
 	if at < 0 {
-		return fmt.Errorf("the stack %q has no output %q yet; kubectl hykube stack outputs %s lists them", s.Name, o.one, s.Name)
+		return fmt.Errorf("the stack %q has no output %q yet; kubectl hykube stack outputs %s lists them", s.Name,
+			o.one, s.Name)
 	}
 	out := s.Status.Outputs[at]
 	if out.Sensitive {

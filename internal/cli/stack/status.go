@@ -83,7 +83,8 @@ func (o *stackStatusOptions) print(s *v1alpha1.Stack, applied *v1alpha1.Plan) er
 		fmt.Fprintf(w, "Last plan:\t%s, %s\n", p.Name, cmp.Or(p.Reason, v1alpha1.ReasonPlanning))
 	}
 	if applied != nil && applied.Name != stack.LastPlan(s) {
-		fmt.Fprintf(w, "Applied last:\t%s, which ended %s%s\n", applied.Name, endOf(applied).UTC().Format(time.RFC3339), notOfStack(applied, s))
+		fmt.Fprintf(w, "Applied last:\t%s, which ended %s%s\n", applied.Name, endOf(applied).UTC().Format(time.RFC3339),
+			notOfStack(applied, s))
 	}
 	if lines := scheduleLines(s, time.Now()); len(lines) > 0 {
 		fmt.Fprintf(w, "Schedule:\t%s\n", strings.Join(lines, "\n\t"))
@@ -109,7 +110,8 @@ func (o *stackStatusOptions) print(s *v1alpha1.Stack, applied *v1alpha1.Plan) er
 	return w.Flush()
 }
 
-// scheduleLines describes the schedule of the plans of a stack, and its next time. It returns nothing without a schedule.
+// scheduleLines describes the schedule of the plans of a stack, and its next time. It returns nothing without a
+// schedule.
 func scheduleLines(s *v1alpha1.Stack, now time.Time) []string {
 	plan := s.Spec.Plan
 	if plan.Schedule == "" {
@@ -124,11 +126,12 @@ func scheduleLines(s *v1alpha1.Stack, now time.Time) []string {
 	if s.Spec.Workflow != nil {
 		what = "run of the workflow"
 	}
-	return append(lines, fmt.Sprintf("Next %s: %s, or up to %s later.", what, times.Next(now).UTC().Format(time.RFC3339), times.Jitter(now)))
+	return append(lines, fmt.Sprintf("Next %s: %s, or up to %s later.", what,
+		times.Next(now).UTC().Format(time.RFC3339), times.Jitter(now)))
 }
 
-// omitReported removes the message of a drift check that the condition Ready of a stack has, too. Only a stack that is Ready
-// has it there: that of the running check, or of the last one, if that failed.
+// omitReported removes the message of a drift check that the condition Ready of a stack has, too. Only a stack that is
+// Ready has it there: that of the running check, or of the last one, if that failed.
 func omitReported(d *v1alpha1.StackDriftStatus) {
 	switch {
 	case d == nil:
@@ -143,7 +146,8 @@ func omitReported(d *v1alpha1.StackDriftStatus) {
 func runLine(s *v1alpha1.Stack) string {
 	r := s.Status.Run
 	if r == nil {
-		return fmt.Sprintf("%s on the task queue %s, which has no run yet", printer.Flat(s.Spec.Workflow.Type), printer.Flat(s.Spec.Workflow.TaskQueue))
+		return fmt.Sprintf("%s on the task queue %s, which has no run yet", printer.Flat(s.Spec.Workflow.Type),
+			printer.Flat(s.Spec.Workflow.TaskQueue))
 	}
 	run := workflow.Run{Namespace: v1alpha1.TemporalNamespace(s.Namespace), ID: r.WorkflowID, Run: r.RunID}
 	state := "goes on"

@@ -141,7 +141,8 @@ func stackVerdict(s *v1alpha1.Stack) (ready bool, text string, err error) {
 	if status == "True" {
 		return true, text, nil
 	}
-	if s.Status.ObservedGeneration == s.Generation && meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionStalled) {
+	if s.Status.ObservedGeneration == s.Generation && meta.IsStatusConditionTrue(s.Status.Conditions,
+		v1alpha1.ConditionStalled) {
 		code := exit.Failed
 		switch reason {
 		case v1alpha1.ReasonPolicyDenied, v1alpha1.ReasonBlocked, v1alpha1.ReasonMissingRights:

@@ -14,8 +14,8 @@ import (
 	"github.com/hykube/hykube/internal/tfstate"
 )
 
-// manyInstances is the number of instances of a resource from which on an instance of another one depends only on that with its own
-// key. The state does not say which one it needs. The first plan records the exact dependencies.
+// manyInstances is the number of instances of a resource from which on an instance of another one depends only on that
+// with its own key. The state does not say which one it needs. The first plan records the exact dependencies.
 const manyInstances = 64
 
 // stateMapping maps the addresses of a Terraform state to objects.
@@ -32,7 +32,8 @@ type stateMapping struct {
 
 // newStateMapping returns the mapping of the flags of a push.
 func newStateMapping(maps, configs, targets []string) (*stateMapping, error) {
-	m := &stateMapping{objects: map[string]addrs.Target{}, configs: map[string]string{}, targets: targets, used: map[string]bool{}}
+	m := &stateMapping{objects: map[string]addrs.Target{}, configs: map[string]string{}, targets: targets,
+		used: map[string]bool{}}
 	for _, text := range maps {
 		lines := []string{text}
 		if name, ok := strings.CutPrefix(text, "@"); ok {
@@ -65,7 +66,8 @@ func newStateMapping(maps, configs, targets []string) (*stateMapping, error) {
 func (m *stateMapping) add(line string) error {
 	at := strings.LastIndexByte(line, '=')
 	if at < 0 {
-		return fmt.Errorf("--map %s: write ADDRESS=KIND/NAME, such as module.web.sim_network.main=sim-network/web", line)
+		return fmt.Errorf("--map %s: write ADDRESS=KIND/NAME, such as module.web.sim_network.main=sim-network/web",
+			line)
 	}
 	address := strings.TrimSpace(line[:at])
 	if _, _, _, _, ok := tfstate.SplitAddress(address); !ok {
@@ -137,7 +139,8 @@ func (m *stateMapping) entries(f *tfstate.File) (entries []v1alpha1.StateEntry, 
 		if p.problem == nil {
 			object := p.entry.Type + "/" + p.entry.Name
 			if other, twice := taken[object]; twice {
-				p.fail(fmt.Sprintf("it has the same object as %s", other), "map one of them to another object with --map ADDRESS=KIND/NAME")
+				p.fail(fmt.Sprintf("it has the same object as %s", other),
+					"map one of them to another object with --map ADDRESS=KIND/NAME")
 			}
 			taken[object] = p.entry.Address
 		}
@@ -200,12 +203,14 @@ func (m *stateMapping) newMapped(r *tfstate.Resource, in *tfstate.Instance) *map
 	case m.module != "":
 		p.entry.Name = p.keyedName(m.nameInModule(r))
 	case r.Module != "":
-		p.fail("there is no object for it: it is in a module", "push the state into a Module with --module NAME, map it with --map ADDRESS=KIND/NAME, or push only other resources with --target")
+		p.fail("there is no object for it: it is in a module",
+			"push the state into a Module with --module NAME, map it with --map ADDRESS=KIND/NAME, or push only other resources with --target")
 	default:
 		p.entry.Name = p.keyedName(objectName(r.Name))
 	}
 	if (exact || mapped) && to.Type != r.Type {
-		p.fail(fmt.Sprintf("--map names the kind %s, and the resource has the type %s", v1alpha1.KindOf(to.Type), r.Type), "map it to an object of its own type; lifecycle.moved changes the type later")
+		p.fail(fmt.Sprintf("--map names the kind %s, and the resource has the type %s", v1alpha1.KindOf(to.Type),
+			r.Type), "map it to an object of its own type; lifecycle.moved changes the type later")
 	}
 	provider, err := tfstate.ParseProvider(r.Provider)
 	if err != nil {
@@ -261,7 +266,8 @@ func (m *stateMapping) configOf(a tfstate.ProviderAddress) string {
 // wants reports whether the targets have an instance.
 func (m *stateMapping) wants(r *tfstate.Resource, address string) (wanted bool) {
 	for _, t := range m.targets {
-		in := t == address || t == r.Address() || t == r.Module || strings.HasPrefix(r.Module, t+".") || strings.HasPrefix(r.Module, t+"[")
+		in := t == address || t == r.Address() || t == r.Module || strings.HasPrefix(r.Module, t+".") ||
+			strings.HasPrefix(r.Module, t+"[")
 		if in {
 			m.used[t], wanted = true, true
 		}
@@ -281,8 +287,9 @@ func instanceKey(in *tfstate.Instance) (v1alpha1.InstanceKey, bool) {
 // stateInstance returns an instance in the form of the API, without its dependencies.
 func stateInstance(in *tfstate.Instance) *v1alpha1.StateInstance {
 	out := &v1alpha1.StateInstance{
-		Key: in.Deposed, SchemaVersion: in.SchemaVersion, FlatAttributes: in.AttributesFlat, Private: in.Private, IdentityVersion: in.IdentitySchemaVersion,
-		Tainted: in.Status == tfstate.Tainted, CreateBeforeDestroy: in.CreateBeforeDestroy,
+		Key: in.Deposed, SchemaVersion: in.SchemaVersion, FlatAttributes: in.AttributesFlat, Private: in.Private,
+		IdentityVersion: in.IdentitySchemaVersion,
+		Tainted:         in.Status == tfstate.Tainted, CreateBeforeDestroy: in.CreateBeforeDestroy,
 	}
 	if len(in.Attributes) > 0 {
 		out.Attributes = &runtime.RawExtension{Raw: in.Attributes}
@@ -302,17 +309,22 @@ func (p *mappedInstance) depend(at map[string][]*mappedInstance) {
 		for _, a := range addresses {
 			of := at[tfstate.WithoutKeys(a)]
 			if p.keyed && len(of) > manyInstances {
-				if i := slices.IndexFunc(of, func(d *mappedInstance) bool { return d.keyed && d.key == p.key }); i >= 0 {
+				if i := slices.IndexFunc(of, func(d *mappedInstance) bool {
+					return d.keyed && d.key == p.key
+				}); i >= 0 {
 					of = of[i : i+1]
 				}
 			}
 			for _, d := range of {
 				if d.problem == nil {
-					out = append(out, addrs.Target{Mode: v1alpha1.ModeManaged, Type: d.entry.Type, Name: d.entry.Name}.Address())
+					out = append(out, addrs.Target{Mode: v1alpha1.ModeManaged, Type: d.entry.Type,
+						Name: d.entry.Name}.Address())
 				}
 			}
 		}
-		slices.SortFunc(out, func(a, b string) int { return cmp.Or(v1alpha1.CompareNames(a, b), strings.Compare(a, b)) })
+		slices.SortFunc(out, func(a, b string) int {
+			return cmp.Or(v1alpha1.CompareNames(a, b), strings.Compare(a, b))
+		})
 		return slices.Compact(out)
 	}
 	next := 0

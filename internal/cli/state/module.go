@@ -58,9 +58,12 @@ func (o *statePushOptions) recordModule(ctx context.Context, of *pushedModule) e
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(ms, func(m manifest.Manifest) bool { return addrs.IsModule(m.Object) && m.Object.GetName() == of.name })
+	at := slices.IndexFunc(ms, func(m manifest.Manifest) bool {
+		return addrs.IsModule(m.Object) && m.Object.GetName() == of.name
+	})
 	if ns := ms[at].Object.GetNamespace(); ns != "" && ns != o.Namespace {
-		return fmt.Errorf("%s: the Module %q has the namespace %q, and the state goes to %q: add -n %s", ms[at].Where(), of.name, ns, o.Namespace, ns)
+		return fmt.Errorf("%s: the Module %q has the namespace %q, and the state goes to %q: add -n %s", ms[at].Where(),
+			of.name, ns, o.Namespace, ns)
 	}
 	if err := setMode(ms[at].Object, of.mode); err != nil {
 		return fmt.Errorf("%s: the Module %q: %w", ms[at].Where(), of.name, err)
@@ -86,8 +89,8 @@ func setMode(u *unstructured.Unstructured, mode v1alpha1.ModuleMode) error {
 	return unstructured.SetNestedField(u.Object, string(mode), "spec", "mode")
 }
 
-// ownMode makes the state's field manager an owner of the mode Observe. A later apply of the files, which have no mode, would remove
-// it otherwise, because the files' field manager owned it alone.
+// ownMode makes the state's field manager an owner of the mode Observe. A later apply of the files, which have no mode,
+// would remove it otherwise, because the files' field manager owned it alone.
 func (o *statePushOptions) ownMode(ctx context.Context, of *pushedModule) error {
 	body, err := json.Marshal(map[string]any{
 		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "Module",
@@ -96,7 +99,8 @@ func (o *statePushOptions) ownMode(ctx context.Context, of *pushedModule) error 
 	if err != nil {
 		return fmt.Errorf("encode the mode of Module %q: %w", of.name, err)
 	}
-	_, err = o.Resource(session.ModuleKind.GVR, of.namespace).Patch(ctx, of.name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: objects.StateManager})
+	_, err = o.Resource(session.ModuleKind.GVR, of.namespace).Patch(ctx, of.name, types.ApplyPatchType, body,
+		metav1.PatchOptions{FieldManager: objects.StateManager})
 	if err != nil {
 		return fmt.Errorf("keep the mode of Module %q: %w", of.name, o.Explain(err))
 	}
@@ -123,17 +127,20 @@ func (o *statePushOptions) receipt(ctx context.Context, of *pushedModule, entrie
 	}
 	if len(lacking) > 0 {
 		fmt.Fprintf(o.Out, "%s of the Module not in the state, which will be created:\n  %s\n",
-			diff.Plural(len(lacking), "resource"), strings.Join(printer.Cut(lacking, printer.ListedChanges, "and %d more"), "\n  "))
+			diff.Plural(len(lacking), "resource"),
+			strings.Join(printer.Cut(lacking, printer.ListedChanges, "and %d more"), "\n  "))
 	}
 	fmt.Fprintf(o.ErrOut, "To see what differs: kubectl hykube plan --target module.%s -n %s\n", of.name, of.namespace)
 	if of.mode == v1alpha1.ModuleObserve {
-		fmt.Fprintf(o.ErrOut, "To let plans change the resources afterwards: %s\n", SetModeCommand(of.name, of.namespace, v1alpha1.ModuleManage))
+		fmt.Fprintf(o.ErrOut, "To let plans change the resources afterwards: %s\n",
+			SetModeCommand(of.name, of.namespace, v1alpha1.ModuleManage))
 	}
 	return nil
 }
 
 // lacking returns the addresses of the resources of the Module that have no record and no entry in the state, sorted.
-func (o *statePushOptions) lacking(ctx context.Context, of *pushedModule, entries []v1alpha1.StateEntry) ([]string, error) {
+func (o *statePushOptions) lacking(ctx context.Context, of *pushedModule,
+	entries []v1alpha1.StateEntry) ([]string, error) {
 	pushed := map[string]bool{}
 	for i := range entries {
 		pushed[v1alpha1.KindOf(entries[i].Type)+"/"+entries[i].Name] = true

@@ -21,7 +21,8 @@ import (
 	"github.com/hykube/hykube/internal/tfstate"
 )
 
-// oldestVersion is the version of Terraform in a state that none has written: one that all versions with its format read.
+// oldestVersion is the version of Terraform in a state that none has written: one that all versions with its format
+// read.
 const oldestVersion = "1.0.0"
 
 // PullOptions holds the options of state pull, with which module release saves a state.
@@ -50,7 +51,8 @@ The command needs the right to create statepulls, and get of the subresource "st
 		Args: cobra.NoArgs,
 		RunE: session.Run(o),
 	}
-	cmd.Flags().StringVar(&o.Module, "module", "", "Only the resources of this Module, with their addresses in its files")
+	cmd.Flags().StringVar(&o.Module, "module", "",
+		"Only the resources of this Module, with their addresses in its files")
 	return cmd
 }
 
@@ -108,17 +110,20 @@ func (o *PullOptions) State(ctx context.Context) (*tfstate.File, error) {
 
 // pages reads all pages of the state.
 func (o *PullOptions) pages(ctx context.Context) (*tfstate.File, []v1alpha1.StateEntry, error) {
-	file := &tfstate.File{Version: tfstate.Version, Outputs: map[string]tfstate.Output{}, Resources: []tfstate.Resource{}, CheckResults: json.RawMessage("null")}
+	file := &tfstate.File{Version: tfstate.Version, Outputs: map[string]tfstate.Output{},
+		Resources: []tfstate.Resource{}, CheckResults: json.RawMessage("null")}
 	var entries []v1alpha1.StateEntry
 	for cont := ""; ; {
-		in, out := &v1alpha1.StatePull{Spec: v1alpha1.StatePullSpec{Module: o.Module, Continue: cont}}, &v1alpha1.StatePull{}
+		in, out := &v1alpha1.StatePull{Spec: v1alpha1.StatePullSpec{Module: o.Module, Continue: cont}},
+			&v1alpha1.StatePull{}
 		in.Namespace = o.Namespace
 		err := o.Hykube.Post().Namespace(o.Namespace).Resource("statepulls").Body(in).Do(ctx).Into(out)
 		if err != nil {
 			return nil, nil, refusedState(err, o.Session, "pull")
 		}
 		if cont == "" {
-			file.Lineage, file.Serial, file.TerraformVersion = out.Status.Lineage, uint64(out.Status.Serial), cmp.Or(out.Status.TerraformVersion, oldestVersion)
+			file.Lineage, file.Serial, file.TerraformVersion = out.Status.Lineage, uint64(out.Status.Serial),
+				cmp.Or(out.Status.TerraformVersion, oldestVersion)
 		}
 		entries = append(entries, out.Status.Entries...)
 		for _, v := range out.Status.Outputs {
@@ -153,7 +158,8 @@ func aliasOf(m *v1alpha1.Module, config string) string {
 	return ""
 }
 
-// oneEach returns an error if two records have one address in the state: that of a pushed resource, and that of another object.
+// oneEach returns an error if two records have one address in the state: that of a pushed resource, and that of another
+// object.
 func oneEach(entries []v1alpha1.StateEntry) error {
 	objects := map[string][]string{}
 	for _, e := range entries {
@@ -169,7 +175,8 @@ func oneEach(entries []v1alpha1.StateEntry) error {
 		return nil
 	}
 	return fmt.Errorf("several objects have one address in the state, because they were pushed from different addresses. Rename all but one of each, with "+
-		"kubectl hykube state mv KIND/OLD KIND/NEW and a plan, or forget them with state rm:\n  %s", strings.Join(lines, "\n  "))
+		"kubectl hykube state mv KIND/OLD KIND/NEW and a plan, or forget them with state rm:\n  %s",
+		strings.Join(lines, "\n  "))
 }
 
 // fill adds entries to a state. odd are addresses with a name that no block can have.
@@ -202,7 +209,8 @@ func fill(f *tfstate.File, entries []v1alpha1.StateEntry) (odd []string, err err
 		}
 	}
 	slices.SortFunc(f.Resources, func(a, b tfstate.Resource) int {
-		return cmp.Or(strings.Compare(a.Module, b.Module), strings.Compare(a.Address(), b.Address()), strings.Compare(a.Provider, b.Provider))
+		return cmp.Or(strings.Compare(a.Module, b.Module), strings.Compare(a.Address(), b.Address()),
+			strings.Compare(a.Provider, b.Provider))
 	})
 	for i := range f.Resources {
 		slices.SortStableFunc(f.Resources[i].Instances, compareInstances)
@@ -256,8 +264,10 @@ func decodeKey(raw json.RawMessage) (key v1alpha1.InstanceKey, ok bool) {
 // fileInstance returns an instance in the form of the file. addresses are those in the state, by those of the objects.
 func fileInstance(in *v1alpha1.StateInstance, key json.RawMessage, addresses map[string]string) tfstate.Instance {
 	out := tfstate.Instance{
-		IndexKey: key, Deposed: in.Key, SchemaVersion: in.SchemaVersion, Attributes: rawOf(in.Attributes), AttributesFlat: in.FlatAttributes,
-		IdentitySchemaVersion: in.IdentityVersion, Identity: rawOf(in.Identity), Private: in.Private, CreateBeforeDestroy: in.CreateBeforeDestroy,
+		IndexKey: key, Deposed: in.Key, SchemaVersion: in.SchemaVersion, Attributes: rawOf(in.Attributes),
+		AttributesFlat:        in.FlatAttributes,
+		IdentitySchemaVersion: in.IdentityVersion, Identity: rawOf(in.Identity), Private: in.Private,
+		CreateBeforeDestroy: in.CreateBeforeDestroy,
 	}
 	if in.Tainted {
 		out.Status = tfstate.Tainted

@@ -34,7 +34,8 @@ type statePushOptions struct {
 	maps    []string
 	configs []string
 	targets []string
-	// files are the Terraform files of the Module, which the command records before; files.modules.name is that of the Module.
+	// files are the Terraform files of the Module, which the command records before; files.modules.name is that of the
+	// Module.
 	files manifest.Flags
 	force bool
 }
@@ -71,8 +72,10 @@ The command lists the resources of the Module that the state lacks. It needs the
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&o.maps, "map", nil, "The object of a resource, as ADDRESS=KIND/NAME; @FILE has one on each line")
-	f.StringArrayVar(&o.configs, "provider-config", nil, "The ProviderConfig of a provider of the state, as SOURCE[.ALIAS]=NAME; the default is the alias")
-	f.StringArrayVar(&o.targets, "target", nil, "Push only this resource, or the resources of this module; may be repeated")
+	f.StringArrayVar(&o.configs, "provider-config", nil,
+		"The ProviderConfig of a provider of the state, as SOURCE[.ALIAS]=NAME; the default is the alias")
+	f.StringArrayVar(&o.targets, "target", nil,
+		"Push only this resource, or the resources of this module; may be repeated")
 	o.files.Add(f)
 	f.Lookup("module").Usage = "The Module with the resources of the state"
 	f.BoolVar(&o.force, "force", false, "Replace the records of a state with the same lineage")
@@ -125,7 +128,8 @@ func (o *statePushOptions) Run(ctx context.Context) error {
 		return fmt.Errorf("state push: %w", err)
 	}
 	p := &pusher{Session: o.Session, spec: v1alpha1.StatePushSpec{
-		ID: string(uuid.NewUUID()), Lineage: file.Lineage, Serial: int64(file.Serial), TerraformVersion: file.TerraformVersion, Module: m.module, Force: o.force,
+		ID: string(uuid.NewUUID()), Lineage: file.Lineage, Serial: int64(file.Serial),
+		TerraformVersion: file.TerraformVersion, Module: m.module, Force: o.force,
 	}, problems: problems}
 	if err := p.push(ctx, entries); err != nil {
 		return of.withWhatStays(err)
@@ -207,7 +211,8 @@ func (p *pusher) send(ctx context.Context, entries []v1alpha1.StateEntry) error 
 		}
 		if len(raw) > v1alpha1.MaxStatePageBytes {
 			p.problems = append(p.problems, v1alpha1.StateProblem{Address: e.Address,
-				Problem: fmt.Sprintf("its state has %d bytes, and the limit is %d", len(raw), v1alpha1.MaxStatePageBytes), Remedy: "push the other resources with --target, and import this one with kubectl hykube import"})
+				Problem: fmt.Sprintf("its state has %d bytes, and the limit is %d", len(raw),
+					v1alpha1.MaxStatePageBytes), Remedy: "push the other resources with --target, and import this one with kubectl hykube import"})
 			continue
 		}
 		if len(page) > 0 && (size+len(raw) > pushPageBytes || len(page) == pushPageEntries) {

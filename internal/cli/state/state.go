@@ -114,7 +114,8 @@ func (o *stateListOptions) Run(ctx context.Context) error {
 	var kinds []session.Kind
 	for _, k := range all {
 		m, _ := v1alpha1.ParseKind(k.Kind)
-		if m != v1alpha1.ModeEphemeral && m != v1alpha1.ModeAction && (len(o.types) == 0 || slices.Contains(o.types, k.Kind)) {
+		if m != v1alpha1.ModeEphemeral && m != v1alpha1.ModeAction &&
+			(len(o.types) == 0 || slices.Contains(o.types, k.Kind)) {
 			kinds = append(kinds, k)
 		}
 	}
@@ -122,13 +123,14 @@ func (o *stateListOptions) Run(ctx context.Context) error {
 		return fmt.Errorf("no provider has resources of the type %s: `kubectl hykube provider schema PROVIDER` lists its kinds", strings.Join(o.types, ", "))
 	}
 	var rows []row
-	denied, err := objects.EachResource(ctx, o.Session, kinds, o.Namespace, o.selector, func(k session.Kind, u *unstructured.Unstructured) {
-		if !objects.HasRecord(u) {
-			return
-		}
-		reason, _, _ := objects.Readiness(u)
-		rows = append(rows, row{addrs.Of(u), objects.Long(k, u.GetName()), objects.IDOf(u), reason})
-	})
+	denied, err := objects.EachResource(ctx, o.Session, kinds, o.Namespace, o.selector,
+		func(k session.Kind, u *unstructured.Unstructured) {
+			if !objects.HasRecord(u) {
+				return
+			}
+			reason, _, _ := objects.Readiness(u)
+			rows = append(rows, row{addrs.Of(u), objects.Long(k, u.GetName()), objects.IDOf(u), reason})
+		})
 	if err != nil {
 		return err
 	}
@@ -140,7 +142,8 @@ func (o *stateListOptions) Run(ctx context.Context) error {
 	objects.PrintDenied(o.Session, o.ErrOut, denied, "listed")
 	if len(orphans) > 0 {
 		fmt.Fprintf(o.ErrOut, "%s of %s does not exist (%s). No plan changes or destroys these resources: kubectl hykube status -n %s\n",
-			o.Style.Yellow("The object"), diff.Plural(len(orphans), "record"), v1alpha1.ReasonWithoutObject, o.Namespace)
+			o.Style.Yellow("The object"), diff.Plural(len(orphans), "record"), v1alpha1.ReasonWithoutObject,
+			o.Namespace)
 	}
 	slices.SortFunc(rows, func(a, b row) int {
 		return cmp.Or(v1alpha1.CompareNames(a.address, b.address), strings.Compare(a.name, b.name))
@@ -195,7 +198,8 @@ func (o *stateListOptions) orphanRows(ctx context.Context, kinds []session.Kind)
 		}
 		m, typ := v1alpha1.ParseKind(r.Object.Kind)
 		t := addrs.Target{Mode: m, Type: typ, Name: r.Object.Name}
-		rows = append(rows, row{t.Address(), objects.Long(kinds[i], r.Object.Name), diff.Clean(cmp.Or(r.Status.ID, "-"), false), r.Status.Reason})
+		rows = append(rows, row{t.Address(), objects.Long(kinds[i], r.Object.Name),
+			diff.Clean(cmp.Or(r.Status.ID, "-"), false), r.Status.Reason})
 	}
 	return rows, err
 }
@@ -251,17 +255,20 @@ func (o *stateShowOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(o.Out, "%s\n%s", o.Style.Bold("# "+t.Address()+":"), diff.Resource(t.Mode, t.Type, t.Name, plain, o.Style))
+	fmt.Fprintf(o.Out, "%s\n%s", o.Style.Bold("# "+t.Address()+":"),
+		diff.Resource(t.Mode, t.Type, t.Name, plain, o.Style))
 	return nil
 }
 
 // raw prints the raw provider state.
 func (o *stateShowOptions) raw(ctx context.Context, k session.Kind, ns string, t addrs.Target) error {
-	raw, err := o.Hykube.Get().AbsPath("apis", k.GVR.Group, k.GVR.Version, "namespaces", ns, k.GVR.Resource, t.Name, "state").
+	raw, err := o.Hykube.Get().AbsPath("apis", k.GVR.Group, k.GVR.Version, "namespaces", ns, k.GVR.Resource, t.Name,
+		"state").
 		SetHeader("Accept", "application/json").Do(ctx).Raw()
 	if err != nil {
 		if apierrors.IsForbidden(err) {
-			return &exit.Error{Code: exit.Refused, Cause: fmt.Errorf("read state of %s: you need get on %s/state in the group %s and the namespace %s: the raw state contains secrets\n`kubectl hykube state show %s` shows it with secrets masked", t.Address(), k.GVR.Resource, k.GVR.Group, ns, shell.Word(t.Address()))}
+			return &exit.Error{Code: exit.Refused,
+				Cause: fmt.Errorf("read state of %s: you need get on %s/state in the group %s and the namespace %s: the raw state contains secrets\n`kubectl hykube state show %s` shows it with secrets masked", t.Address(), k.GVR.Resource, k.GVR.Group, ns, shell.Word(t.Address()))}
 		}
 		if !apierrors.IsNotFound(err) {
 			err = o.Explain(err)
@@ -345,7 +352,8 @@ func (o *stateMvOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if other != ns {
-		return fmt.Errorf("state mv: %s and %s are in different namespaces, and a record cannot move to another one", from.Full(), to.Full())
+		return fmt.Errorf("state mv: %s and %s are in different namespaces, and a record cannot move to another one",
+			from.Full(), to.Full())
 	}
 	o.Targets = []addrs.Target{from, to}
 	if from.Address() == to.Address() {
@@ -368,7 +376,8 @@ func (o *stateMvOptions) Run(ctx context.Context) error {
 	// If the move fails later, lifecycle.destroy makes the plan forget the old object instead of destroying its
 	// infrastructure.
 	waits := old.GetDeletionTimestamp() != nil
-	_, err = objects.MergeAs(ctx, o.Session, objects.StateManager, oldKind, ns, from.Name, map[string]any{"lifecycle": map[string]any{"destroy": false}})
+	_, err = objects.MergeAs(ctx, o.Session, objects.StateManager, oldKind, ns, from.Name,
+		map[string]any{"lifecycle": map[string]any{"destroy": false}})
 	if err == nil && !waits {
 		waits, err = objects.Mark(ctx, o.Session, oldKind, ns, old)
 	}
@@ -411,7 +420,8 @@ func (o *stateMvOptions) oneProvider(ctx context.Context, from, to session.Kind)
 }
 
 // receive records the object that gets the record. verb is its result, or "" if the object already exists.
-func (o *stateMvOptions) receive(ctx context.Context, old *unstructured.Unstructured, k session.Kind, ns string) (verb string, err error) {
+func (o *stateMvOptions) receive(ctx context.Context, old *unstructured.Unstructured, k session.Kind,
+	ns string) (verb string, err error) {
 	from, to := o.Targets[0], o.Targets[1]
 	current, err := o.Resource(k.GVR, ns).Get(ctx, to.Name, metav1.GetOptions{})
 	exists := err == nil
@@ -434,11 +444,13 @@ func (o *stateMvOptions) receive(ctx context.Context, old *unstructured.Unstruct
 	case !objects.HasRecord(old):
 		return "", fmt.Errorf("state mv: %s has no infrastructure, so there is no record to move: delete it with kubectl, and record %s. Nothing was changed", from.Address(), to.Address())
 	case exists && movedFrom != "" && !moving:
-		return "", fmt.Errorf("state mv: lifecycle.moved of %s already names %s. Nothing was changed", to.Address(), movedFrom)
+		return "", fmt.Errorf("state mv: lifecycle.moved of %s already names %s. Nothing was changed", to.Address(),
+			movedFrom)
 	case moving:
 		return "", nil
 	case exists:
-		patch := map[string]any{"lifecycle": map[string]any{"moved": map[string]any{"from": from.Address()}, "import": nil}}
+		patch := map[string]any{"lifecycle": map[string]any{"moved": map[string]any{"from": from.Address()},
+			"import": nil}}
 		if _, err := objects.Merge(ctx, o.Session, k, ns, to.Name, patch); err != nil {
 			return "", fmt.Errorf("%w\nNothing was changed", err)
 		}

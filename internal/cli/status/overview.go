@@ -61,13 +61,18 @@ func (o *statusOptions) overview(ctx context.Context) error {
 	objects.PrintDenied(o.Session, o.Out, c.denied, "counted")
 	printer.List(o.Session.Terminal, o.Out, "\nNeed attention:", attentionLines(c.attention))
 	printer.List(o.Session.Terminal, o.Out, "\nStacks that need attention:", texts(c.stacks))
-	printer.List(o.Session.Terminal, o.Out, "\nModules with spec.mode Observe, whose resources no plan changes:", c.observed)
-	printer.List(o.Session.Terminal, o.Out, "\nRecords without an object, which no plan changes or destroys; to forget one: kubectl hykube resolve KIND/NAME --forget, which also prints the command to import it again:", texts(c.orphans))
-	printer.List(o.Session.Terminal, o.Out, "\nDrifted at the last read; kubectl hykube plan shows the changes that correct the drift:", texts(c.drifted))
-	printer.List(o.Session.Terminal, o.Out, "\nOther objects that are being deleted; the server removes them when no resource needs them, and kubectl hykube undelete keeps them:", operation.Leaving(ctx, o.Session, o.Namespace))
+	printer.List(o.Session.Terminal, o.Out, "\nModules with spec.mode Observe, whose resources no plan changes:",
+		c.observed)
+	printer.List(o.Session.Terminal, o.Out,
+		"\nRecords without an object, which no plan changes or destroys; to forget one: kubectl hykube resolve KIND/NAME --forget, which also prints the command to import it again:", texts(c.orphans))
+	printer.List(o.Session.Terminal, o.Out,
+		"\nDrifted at the last read; kubectl hykube plan shows the changes that correct the drift:", texts(c.drifted))
+	printer.List(o.Session.Terminal, o.Out,
+		"\nOther objects that are being deleted; the server removes them when no resource needs them, and kubectl hykube undelete keeps them:", operation.Leaving(ctx, o.Session, o.Namespace))
 	if record.NamespaceTerminates(ctx, o.Session, o.Namespace) {
 		fmt.Fprintf(o.Out, "\nThe namespace is being deleted. To keep it with all that is in it: kubectl hykube undelete namespace/%s\n"+
-			"To destroy its infrastructure, and then the namespace: kubectl hykube destroy --all -n %s\n", o.Namespace, o.Namespace)
+			"To destroy its infrastructure, and then the namespace: kubectl hykube destroy --all -n %s\n", o.Namespace,
+			o.Namespace)
 	}
 	if n := c.modes[v1alpha1.ModeManaged]; n > 0 && c.allApplied() {
 		unread := "1 resource was"
@@ -86,7 +91,8 @@ func (o *statusOptions) count(ctx context.Context) (*census, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &census{namespace: o.Namespace, plans: plans, reasons: map[string]int{}, modes: map[v1alpha1.Mode]int{}, planned: map[string]map[string]int{}}
+	c := &census{namespace: o.Namespace, plans: plans, reasons: map[string]int{}, modes: map[v1alpha1.Mode]int{},
+		planned: map[string]map[string]int{}}
 	if err := c.addStacks(ctx, o.Session); err != nil {
 		return nil, err
 	}
@@ -95,13 +101,14 @@ func (o *statusOptions) count(ctx context.Context) (*census, error) {
 	}
 	var failed error
 	unsettled := objects.NewUnsettled(o.Session)
-	c.denied, err = objects.EachResource(ctx, o.Session, o.kinds, o.Namespace, "", func(k session.Kind, u *unstructured.Unstructured) {
-		open := false
-		if failed == nil {
-			open, failed = unsettled.Has(ctx, u)
-		}
-		c.add(k, u, open)
-	})
+	c.denied, err = objects.EachResource(ctx, o.Session, o.kinds, o.Namespace, "",
+		func(k session.Kind, u *unstructured.Unstructured) {
+			open := false
+			if failed == nil {
+				open, failed = unsettled.Has(ctx, u)
+			}
+			c.add(k, u, open)
+		})
 	if err = cmp.Or(err, failed); err != nil {
 		return nil, err
 	}
@@ -110,7 +117,8 @@ func (o *statusOptions) count(ctx context.Context) (*census, error) {
 		return nil, err
 	}
 	for _, r := range orphans {
-		c.orphans = append(c.orphans, noted{Kind: r.Object.Kind, Name: r.Object.Name, Message: printer.Flat("the ID " + cmp.Or(r.Status.ID, "is not known"))})
+		c.orphans = append(c.orphans, noted{Kind: r.Object.Kind, Name: r.Object.Name,
+			Message: printer.Flat("the ID " + cmp.Or(r.Status.ID, "is not known"))})
 	}
 	if c.all+len(plans)+len(orphans)+len(c.stacks) == 0 {
 		if o.all {
@@ -164,10 +172,12 @@ func (n noted) text() string {
 }
 
 func (n noted) compare(other noted) int {
-	return cmp.Or(cmp.Compare(n.Kind, other.Kind), v1alpha1.CompareNames(n.Name, other.Name), cmp.Compare(n.Message, other.Message))
+	return cmp.Or(cmp.Compare(n.Kind, other.Kind), v1alpha1.CompareNames(n.Name, other.Name),
+		cmp.Compare(n.Message, other.Message))
 }
 
-// maxAlike is the maximum number of objects that have a line each although their messages differ only in numbers, such as a time.
+// maxAlike is the maximum number of objects that have a line each although their messages differ only in numbers, such
+// as a time.
 const maxAlike = 3
 
 // texts returns a line for each object, and one line for many objects whose messages are alike.
@@ -192,7 +202,8 @@ func texts(all []noted) []string {
 		case len(group) <= maxAlike:
 			out = append(out, n.text())
 		case group[0] == n:
-			out = append(out, fmt.Sprintf("%s The same holds for %d other objects, from %s/%s to %s/%s.", n.text(), len(group)-1,
+			out = append(out, fmt.Sprintf("%s The same holds for %d other objects, from %s/%s to %s/%s.", n.text(),
+				len(group)-1,
 				n.Kind, group[1].Name, n.Kind, group[len(group)-1].Name))
 		}
 	}
@@ -213,7 +224,8 @@ func attentionLines(all []noted) []string {
 	if len(skipped) <= printer.MaxSkipped {
 		return texts(append(failed, skipped...))
 	}
-	last := fmt.Sprintf("%s: %s, such as %s/%s: %s", diff.Plural(len(skipped), "object"), v1alpha1.ReasonSkipped, skipped[0].Kind, skipped[0].Name, skipped[0].Message)
+	last := fmt.Sprintf("%s: %s, such as %s/%s: %s", diff.Plural(len(skipped), "object"), v1alpha1.ReasonSkipped,
+		skipped[0].Kind, skipped[0].Name, skipped[0].Message)
 	lines := texts(failed)
 	if len(lines) < printer.Listed {
 		return append(lines, last)
@@ -223,7 +235,9 @@ func attentionLines(all []noted) []string {
 
 // document returns the census as an item of -o json.
 func (c *census) document() map[string]any {
-	slices.SortFunc(c.plans, func(a, b v1alpha1.Plan) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
+	slices.SortFunc(c.plans, func(a, b v1alpha1.Plan) int {
+		return b.CreationTimestamp.Compare(a.CreationTimestamp.Time)
+	})
 	modes := map[string]int{}
 	for m, n := range c.modes {
 		modes[string(m)] = n
@@ -231,7 +245,8 @@ func (c *census) document() map[string]any {
 	plans := make([]map[string]any, 0, len(c.plans))
 	for i := range c.plans {
 		p := &c.plans[i]
-		plans = append(plans, map[string]any{"name": p.Name, "state": planapi.State(p), "changes": planapi.Summary(p.Status.Summary), "createdAt": p.CreationTimestamp})
+		plans = append(plans, map[string]any{"name": p.Name, "state": planapi.State(p),
+			"changes": planapi.Summary(p.Status.Summary), "createdAt": p.CreationTimestamp})
 	}
 	denied := []string{}
 	for _, k := range c.denied {
@@ -240,7 +255,8 @@ func (c *census) document() map[string]any {
 	slices.Sort(denied)
 	return map[string]any{
 		"namespace": c.namespace, "modes": modes, "reasons": c.reasons, "notListed": denied, "plans": plans,
-		"attention": append([]noted{}, c.attention...), "stacks": append([]noted{}, c.stacks...), "drifted": append([]noted{}, c.drifted...), "withoutObject": append([]noted{}, c.orphans...),
+		"attention": append([]noted{}, c.attention...), "stacks": append([]noted{}, c.stacks...),
+		"drifted": append([]noted{}, c.drifted...), "withoutObject": append([]noted{}, c.orphans...),
 	}
 }
 
@@ -251,7 +267,8 @@ func (c *census) add(k session.Kind, u *unstructured.Unstructured, open bool) {
 	c.modes[m]++
 	reason, message, good := objects.Readiness(u)
 	if reason = objects.AwaitedEnd(u, reason); open && good { // no plan has found it yet
-		reason, message, good = v1alpha1.ReasonRecordLost, "a plan applied it, and the server has no record of it", false
+		reason, message, good = v1alpha1.ReasonRecordLost, "a plan applied it, and the server has no record of it",
+			false
 	}
 	c.reasons[reason]++
 	c.notePlan(reason, u.GetLabels())
@@ -266,13 +283,15 @@ func (c *census) add(k session.Kind, u *unstructured.Unstructured, open bool) {
 
 // allApplied reports whether everything is applied and nothing has drifted.
 func (c *census) allApplied() bool {
-	return c.reasons[v1alpha1.ReasonApplied] == c.modes[v1alpha1.ModeManaged]+c.modes[v1alpha1.ModeData]+c.modes[v1alpha1.ModeAction] && len(c.drifted) == 0
+	return c.reasons[v1alpha1.ReasonApplied] == c.modes[v1alpha1.ModeManaged]+c.modes[v1alpha1.ModeData]+
+		c.modes[v1alpha1.ModeAction] && len(c.drifted) == 0
 }
 
 // writeReasons prints the number of objects per reason, the most frequent first.
 func (c *census) writeReasons(to io.Writer) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
-	for _, k := range slices.SortedFunc(maps.Keys(c.reasons), func(a, b string) int { return cmp.Or(c.reasons[b]-c.reasons[a], cmp.Compare(a, b)) }) {
+	for _, k := range slices.SortedFunc(maps.Keys(c.reasons),
+		func(a, b string) int { return cmp.Or(c.reasons[b]-c.reasons[a], cmp.Compare(a, b)) }) {
 		fmt.Fprintf(w, "\t%s\t  %s\n", diff.Count(c.reasons[k]), c.wordsOf(k))
 	}
 	return w.Flush()
@@ -293,7 +312,8 @@ func (o *statusOptions) everyNamespace(ctx context.Context) error {
 		holding[plans[i].Namespace] = true
 	}
 	used := map[session.Kind]bool{}
-	denied, err := objects.EachObject(ctx, o.Session, kinds, "", "", func(k session.Kind, u *unstructured.Unstructured) { holding[u.GetNamespace()], used[k] = true, true })
+	denied, err := objects.EachObject(ctx, o.Session, kinds, "", "",
+		func(k session.Kind, u *unstructured.Unstructured) { holding[u.GetNamespace()], used[k] = true, true })
 	if err != nil {
 		return err
 	}
@@ -304,7 +324,8 @@ func (o *statusOptions) everyNamespace(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = objects.EachInModules(ctx, o.Session, kinds, "", func(k session.Kind, u *unstructured.Unstructured) { holding[u.GetNamespace()], used[k] = true, true })
+	err = objects.EachInModules(ctx, o.Session, kinds, "",
+		func(k session.Kind, u *unstructured.Unstructured) { holding[u.GetNamespace()], used[k] = true, true })
 	if err != nil {
 		return err
 	}
@@ -372,7 +393,9 @@ func (o *statusOptions) lastPlans(plans []v1alpha1.Plan) error {
 	if len(plans) == 0 {
 		return nil
 	}
-	slices.SortFunc(plans, func(a, b v1alpha1.Plan) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
+	slices.SortFunc(plans, func(a, b v1alpha1.Plan) int {
+		return b.CreationTimestamp.Compare(a.CreationTimestamp.Time)
+	})
 	fmt.Fprintln(o.Out, o.Style.Bold("\nLast plans:"))
 	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)
 	for _, p := range plans[:min(8, len(plans))] {
@@ -380,7 +403,8 @@ func (o *statusOptions) lastPlans(plans []v1alpha1.Plan) error {
 		if p.Status.RequestedBy != nil {
 			who = p.Status.RequestedBy.Username
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s ago\n", p.Name, planapi.State(&p), planapi.Summary(p.Status.Summary), who, printer.Age(p.CreationTimestamp.Time))
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s ago\n", p.Name, planapi.State(&p), planapi.Summary(p.Status.Summary), who,
+			printer.Age(p.CreationTimestamp.Time))
 	}
 	return w.Flush()
 }

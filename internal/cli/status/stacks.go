@@ -24,11 +24,13 @@ import (
 
 // calmStack holds the reasons of a stack that is not Ready and needs nobody: its work is in progress.
 var calmStack = map[string]bool{
-	v1alpha1.ReasonSettling: true, v1alpha1.ReasonPlanning: true, v1alpha1.ReasonQueued: true, v1alpha1.ReasonApplying: true,
+	v1alpha1.ReasonSettling: true, v1alpha1.ReasonPlanning: true, v1alpha1.ReasonQueued: true,
+	v1alpha1.ReasonApplying:        true,
 	v1alpha1.ReasonWorkflowRunning: true, v1alpha1.ReasonAwaitingSchedule: true, v1alpha1.ReasonAwaitingStack: true,
 }
 
-// waitingPlan is the plan of a stack that waits for an approval, or that a policy refuses. It selects the objects that it plans.
+// waitingPlan is the plan of a stack that waits for an approval, or that a policy refuses. It selects the objects that
+// it plans.
 type waitingPlan struct {
 	stack, plan string
 	denied      bool
@@ -49,15 +51,17 @@ func (c *census) addStacks(ctx context.Context, s *session.Session) error {
 			c.stacks = append(c.stacks, n)
 		}
 		name := stack.LastPlan(of)
-		if i := slices.IndexFunc(c.plans, func(p v1alpha1.Plan) bool { return p.Name == name }); i >= 0 && planapi.Waiting(&c.plans[i]) && !planapi.Outdated(&c.plans[i]) {
-			c.waiting = append(c.waiting, waitingPlan{of.Name, name, planapi.Denied(&c.plans[i]), stack.Selects(of, all)})
+		if i := slices.IndexFunc(c.plans, func(p v1alpha1.Plan) bool { return p.Name == name }); i >= 0 &&
+			planapi.Waiting(&c.plans[i]) && !planapi.Outdated(&c.plans[i]) {
+			c.waiting = append(c.waiting, waitingPlan{of.Name, name, planapi.Denied(&c.plans[i]),
+				stack.Selects(of, all)})
 		}
 	}
 	return nil
 }
 
-// stackAttention returns what a stack needs from a person: an approval, a right, a correction, or the end of a pause. ok is
-// false if it needs nothing.
+// stackAttention returns what a stack needs from a person: an approval, a right, a correction, or the end of a pause.
+// ok is false if it needs nothing.
 func stackAttention(s *v1alpha1.Stack) (n noted, ok bool) {
 	status, reason, message := planapi.StackReadiness(s)
 	n = noted{Kind: "stack", Name: s.Name, Reason: reason, Message: printer.Flat(message)}
@@ -94,7 +98,8 @@ func (c *census) notePlan(reason string, of labels.Set) {
 			if w.denied {
 				state = "is refused by a policy"
 			}
-			c.planned[reason][fmt.Sprintf("plan %s of stack %s %s: kubectl hykube show %s -n %s", w.plan, w.stack, state, w.plan, c.namespace)]++
+			c.planned[reason][fmt.Sprintf("plan %s of stack %s %s: kubectl hykube show %s -n %s", w.plan, w.stack,
+				state, w.plan, c.namespace)]++
 			return
 		}
 	}
@@ -103,7 +108,8 @@ func (c *census) notePlan(reason string, of labels.Set) {
 // adviceToPlan ends the explanation of a reason whose objects wait for a plan.
 const adviceToPlan = ": kubectl hykube plan"
 
-// wordsOf returns the explanation of a reason, with the plans that wait for its objects in place of the advice to make one.
+// wordsOf returns the explanation of a reason, with the plans that wait for its objects in place of the advice to make
+// one.
 func (c *census) wordsOf(reason string) string {
 	plans := c.planned[reason]
 	if len(plans) == 0 {
@@ -117,5 +123,6 @@ func (c *census) wordsOf(reason string) string {
 	if covered < c.reasons[reason] {
 		texts = append(texts, "the others"+adviceToPlan)
 	}
-	return fmt.Sprintf("%s (%s; %s)", reason, strings.TrimSuffix(objects.ReasonMeanings()[reason], adviceToPlan), strings.Join(texts, "; "))
+	return fmt.Sprintf("%s (%s; %s)", reason, strings.TrimSuffix(objects.ReasonMeanings()[reason], adviceToPlan),
+		strings.Join(texts, "; "))
 }

@@ -119,9 +119,10 @@ func (o *statusOptions) showPlan(ctx context.Context) error {
 	return nil
 }
 
-// watchPlanEnd watches a plan until it ends, including a decision that it waits for. printed is true if nothing remains to
-// print: the summary was printed, or Ctrl-C ended the watch.
-func (o *statusOptions) watchPlanEnd(ctx context.Context, p *v1alpha1.Plan) (_ *v1alpha1.Plan, printed bool, err error) {
+// watchPlanEnd watches a plan until it ends, including a decision that it waits for. printed is true if nothing remains
+// to print: the summary was printed, or Ctrl-C ended the watch.
+func (o *statusOptions) watchPlanEnd(ctx context.Context,
+	p *v1alpha1.Plan) (_ *v1alpha1.Plan, printed bool, err error) {
 	if planapi.Waiting(p) {
 		if p, err = o.awaitDecision(ctx, p); err != nil || p == nil {
 			return nil, true, err
@@ -213,7 +214,8 @@ func (o *statusOptions) failures(ctx context.Context, p *v1alpha1.Plan) error {
 			if diff.HalfDone(c) {
 				halves = append(halves, diff.Name(c)+": "+operation.HalfText(c))
 			}
-			diagnostics, failed[c.Index] = append(diagnostics, operation.DiagnosticsOf(o.Session, c, v1alpha1.SeverityError)...), c
+			diagnostics, failed[c.Index] = append(diagnostics,
+				operation.DiagnosticsOf(o.Session, c, v1alpha1.SeverityError)...), c
 		case v1alpha1.ChangeRunning:
 			byState[c.State] = append(byState[c.State], c.Address)
 		case v1alpha1.ChangeSkipped, v1alpha1.ChangeStale:
@@ -233,7 +235,8 @@ func (o *statusOptions) failures(ctx context.Context, p *v1alpha1.Plan) error {
 	printer.List(o.Session.Terminal, o.Out, "\nIncompletely replaced:", halves)
 	printer.List(o.Session.Terminal, o.Out, "\nBlocked, and not changed:", left)
 	printer.List(o.Session.Terminal, o.Out, "\nNot tried:", operation.SkippedLines(notTried))
-	printer.List(o.Session.Terminal, o.Out, "\nNot applied, because they changed after the plan was made:", byState[v1alpha1.ChangeStale])
+	printer.List(o.Session.Terminal, o.Out, "\nNot applied, because they changed after the plan was made:",
+		byState[v1alpha1.ChangeStale])
 	return nil
 }
 
@@ -269,5 +272,6 @@ func scopeText(p *v1alpha1.Plan) string {
 // waits holds the reasons of the condition Ready that need no attention.
 var waits = map[string]bool{
 	v1alpha1.ReasonAwaitingPlan: true, v1alpha1.ReasonApplying: true,
-	v1alpha1.ReasonDeleting: true, v1alpha1.ReasonForgetting: true, v1alpha1.ReasonMoving: true, v1alpha1.ReasonDestroyed: true, v1alpha1.ReasonForgotten: true,
+	v1alpha1.ReasonDeleting: true, v1alpha1.ReasonForgetting: true, v1alpha1.ReasonMoving: true,
+	v1alpha1.ReasonDestroyed: true, v1alpha1.ReasonForgotten: true,
 }

@@ -47,7 +47,8 @@ func (o *statusOptions) watchNamespace(ctx context.Context) error {
 		return err
 	}
 	events := make(chan objectEvent, 256)
-	for _, k := range append(o.populated(ctx, kinds), session.Kind{GVR: v1alpha1.SchemeGroupVersion.WithResource("plans"), Kind: "plan"}) {
+	for _, k := range append(o.populated(ctx, kinds),
+		session.Kind{GVR: v1alpha1.SchemeGroupVersion.WithResource("plans"), Kind: "plan"}) {
 		go o.watchKind(ctx, k, events)
 	}
 	screen := &terminal.Block{W: o.Out}
@@ -121,7 +122,8 @@ func (o *statusOptions) populated(ctx context.Context, kinds []session.Kind) []s
 		return kinds
 	}
 	has := map[session.Kind]bool{}
-	_, _ = objects.EachObject(ctx, o.Session, kinds, o.Namespace, "", func(k session.Kind, _ *unstructured.Unstructured) { has[k] = true })
+	_, _ = objects.EachObject(ctx, o.Session, kinds, o.Namespace, "",
+		func(k session.Kind, _ *unstructured.Unstructured) { has[k] = true })
 	var out []session.Kind
 	for _, k := range kinds {
 		if has[k] {
@@ -199,7 +201,8 @@ func stateOf(k session.Kind, u *unstructured.Unstructured) string {
 
 // awaitDecision waits until a plan is approved or discarded, or has ended. It returns nil after Ctrl-C.
 func (o *statusOptions) awaitDecision(ctx context.Context, p *v1alpha1.Plan) (*v1alpha1.Plan, error) {
-	fmt.Fprintf(o.ErrOut, "Plan %s waits in namespace %s for approval; Ctrl-C stops watching it.\n", p.Name, p.Namespace)
+	fmt.Fprintf(o.ErrOut, "Plan %s waits in namespace %s for approval; Ctrl-C stops watching it.\n", p.Name,
+		p.Namespace)
 	err := operation.Watch(ctx, o.Session, p, operation.Watching{
 		Changed: func(now *v1alpha1.Plan) (bool, error) {
 			p = now

@@ -72,7 +72,8 @@ func (o *undeleteOptions) Complete(args []string) error {
 // slashed converts kubectl's KIND NAME ... to KIND/NAME .... It returns addresses such as sim_network.main unchanged.
 func slashed(args []string) []string {
 	kind, _, _ := strings.Cut(args[0], ".")
-	if len(args) < 2 || strings.Contains(kind, "_") || slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "/") }) {
+	if len(args) < 2 || strings.Contains(kind, "_") || slices.ContainsFunc(args,
+		func(a string) bool { return strings.Contains(a, "/") }) {
 		return args
 	}
 	out := make([]string, 0, len(args)-1)
@@ -164,7 +165,8 @@ func (o *undeleteOptions) withContents(ctx context.Context, k session.Kind, _, n
 		verb = "stays"
 	}
 	return fmt.Errorf("the namespace %q stays, but %s of it %s deleted, because an approved plan destroys their infrastructure: %s", name,
-		diff.Plural(len(lost), "resource"), verb, strings.Join(printer.Cut(lost, printer.ListedChanges, "and %d more"), ", "))
+		diff.Plural(len(lost), "resource"), verb,
+		strings.Join(printer.Cut(lost, printer.ListedChanges, "and %d more"), ", "))
 }
 
 // marked maps each resource of a namespace to whether it was marked for deletion together with the namespace. For a
@@ -180,10 +182,11 @@ func (o *undeleteOptions) marked(ctx context.Context, namespace string) (map[str
 	}
 	out := map[string]bool{}
 	since := ns.GetDeletionTimestamp()
-	_, err = objects.EachObject(ctx, o.Session, kinds, namespace, "", func(k session.Kind, u *unstructured.Unstructured) {
-		at := u.GetDeletionTimestamp()
-		out[k.Kind+"/"+u.GetName()] = at != nil && (since == nil || !at.Before(since))
-	})
+	_, err = objects.EachObject(ctx, o.Session, kinds, namespace, "",
+		func(k session.Kind, u *unstructured.Unstructured) {
+			at := u.GetDeletionTimestamp()
+			out[k.Kind+"/"+u.GetName()] = at != nil && (since == nil || !at.Before(since))
+		})
 	return out, err
 }
 
@@ -196,11 +199,13 @@ func (o *undeleteOptions) manageAgain(ctx context.Context, k session.Kind, names
 	if destroy, set, _ := unstructured.NestedBool(u.Object, "lifecycle", "destroy"); destroy || !set || !setByState(u) {
 		return nil
 	}
-	if _, err := objects.MergeAs(ctx, o.Session, objects.StateManager, k, namespace, name, map[string]any{"lifecycle": map[string]any{"destroy": nil}}); err != nil {
+	if _, err := objects.MergeAs(ctx, o.Session, objects.StateManager, k, namespace, name,
+		map[string]any{"lifecycle": map[string]any{"destroy": nil}}); err != nil {
 		return fmt.Errorf("%w\nlifecycle.destroy of %s stays false, as `kubectl hykube state rm` set it: a destroy forgets the object", err, objects.Long(k, name))
 	}
 	if o.Output == "" {
-		fmt.Fprintf(o.ErrOut, "lifecycle.destroy is no longer false, so a destroy of %s destroys its infrastructure.\n", objects.Long(k, name))
+		fmt.Fprintf(o.ErrOut, "lifecycle.destroy is no longer false, so a destroy of %s destroys its infrastructure.\n",
+			objects.Long(k, name))
 	}
 	return nil
 }
@@ -211,7 +216,8 @@ func setByState(u *unstructured.Unstructured) bool {
 		var fields struct {
 			Lifecycle map[string]any `json:"f:lifecycle"`
 		}
-		if e.Manager != objects.StateManager || e.FieldsV1 == nil || json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields) != nil {
+		if e.Manager != objects.StateManager || e.FieldsV1 == nil ||
+			json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields) != nil {
 			continue
 		}
 		if _, ok := fields.Lifecycle["f:destroy"]; ok {

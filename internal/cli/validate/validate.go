@@ -81,7 +81,8 @@ type finding struct {
 
 func (f finding) String() string {
 	var parts []string
-	for _, p := range []string{manifest.Place(f.File, f.Line, f.Column), strings.ToLower(string(f.Severity)), f.Object, f.Field, f.Message} {
+	for _, p := range []string{manifest.Place(f.File, f.Line, f.Column), strings.ToLower(string(f.Severity)), f.Object,
+		f.Field, f.Message} {
 		if p != "" {
 			parts = append(parts, diff.Clean(p, false))
 		}
@@ -139,7 +140,8 @@ func unreadable(err error) (out []finding) {
 			out = append(out, unreadable(joined)...)
 		}
 	case *manifest.PositionError:
-		out = append(out, finding{Severity: v1alpha1.SeverityError, File: e.File, Line: e.Line, Column: e.Column, Message: e.Problem})
+		out = append(out, finding{Severity: v1alpha1.SeverityError, File: e.File, Line: e.Line, Column: e.Column,
+			Message: e.Problem})
 	default:
 		out = append(out, finding{Severity: v1alpha1.SeverityError, Message: err.Error()})
 	}
@@ -150,7 +152,8 @@ func (o *validateOptions) conclusion(ms []manifest.Manifest, bad, warnings int) 
 	unknown := withoutKinds(o.Session, ms)
 	verdict, text := o.Style.Green("Valid."), diff.Plural(len(ms), "object")+" checked"
 	if unknown > 0 {
-		verdict, text = o.Style.Yellow("No error found."), fmt.Sprintf("%d of %s checked", len(ms)-unknown, diff.Plural(len(ms), "object"))
+		verdict, text = o.Style.Yellow("No error found."),
+			fmt.Sprintf("%d of %s checked", len(ms)-unknown, diff.Plural(len(ms), "object"))
 	}
 	if bad > 0 {
 		verdict = o.Style.Red("Not valid: " + diff.Plural(bad, "error") + ".")
@@ -186,7 +189,8 @@ func validate(ctx context.Context, s *session.Session, ms []manifest.Manifest) (
 		}
 		m := ms[p.Index]
 		line, column := m.FieldPosition(p.Field)
-		found = append(found, finding{p.Severity, m.File, line, column, fmt.Sprintf("%s %q", m.Object.GetKind(), m.Object.GetName()), p.Field, p.Message})
+		found = append(found, finding{p.Severity, m.File, line, column,
+			fmt.Sprintf("%s %q", m.Object.GetKind(), m.Object.GetName()), p.Field, p.Message})
 	}
 	slices.SortStableFunc(found, func(a, b finding) int {
 		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, a.Column-b.Column)
@@ -204,7 +208,8 @@ func notServed(s *session.Session, ms []manifest.Manifest) []finding {
 		}
 		if _, _, err := s.Mapping(gvk); meta.IsNoMatchError(err) {
 			line, column := m.FieldPosition("kind")
-			found = append(found, finding{v1alpha1.SeverityError, m.File, line, column, fmt.Sprintf("%s %q", gvk.Kind, m.Object.GetName()), "kind",
+			found = append(found, finding{v1alpha1.SeverityError, m.File, line, column,
+				fmt.Sprintf("%s %q", gvk.Kind, m.Object.GetName()), "kind",
 				fmt.Sprintf("this server has no kind %q in %q", gvk.Kind, gvk.GroupVersion())})
 		}
 	}
@@ -236,7 +241,8 @@ func notChecked(s *session.Session, ms []manifest.Manifest) []string {
 		out = append(out, "the objects of providers that are not installed yet ("+strings.Join(names, ", ")+")")
 	}
 	if names := unresolvedReferences(s, ms); len(names) > 0 {
-		out = append(out, "references to objects that are not in the files ("+strings.Join(printer.Cut(names, 3, "%d more"), ", ")+")")
+		out = append(out, "references to objects that are not in the files ("+
+			strings.Join(printer.Cut(names, 3, "%d more"), ", ")+")")
 	}
 	return append(out, "the recorded objects, your rights, and the provider's own checks: `kubectl hykube plan -f` checks these")
 }
@@ -253,7 +259,8 @@ func withoutSchema(s *session.Session, ms []manifest.Manifest) []string {
 	}
 	var out []string
 	for _, m := range ms {
-		if name := m.Object.GetName(); m.Object.GroupVersionKind().GroupKind() == v1alpha1.Kind("Provider") && !served[v1alpha1.ProviderGroup(name)] {
+		if name := m.Object.GetName(); m.Object.GroupVersionKind().GroupKind() == v1alpha1.Kind("Provider") &&
+			!served[v1alpha1.ProviderGroup(name)] {
 			out = append(out, name)
 		}
 	}

@@ -104,7 +104,8 @@ func (o *verifyOptions) Run(ctx context.Context) error {
 	differ := false
 	for _, name := range names {
 		v := verified{Namespace: name, Differ: []difference{}}
-		err := speculation.UntilInterrupted(ctx, o.Session, func(ctx context.Context) error { return o.verify(ctx, &v) })
+		err := speculation.UntilInterrupted(ctx, o.Session,
+			func(ctx context.Context) error { return o.verify(ctx, &v) })
 		if err != nil {
 			v.Error = err.Error()
 			failed = append(failed, fmt.Errorf("namespace %q: %w", name, err))
@@ -133,7 +134,8 @@ func (o *verifyOptions) verify(ctx context.Context, v *verified) (err error) {
 		return err
 	}
 	sp := &speculation.Speculation{Session: o.Session, Recorder: &record.Recorder{Session: o.Session}}
-	p, err := planapi.Create(context.WithoutCancel(ctx), sp.Session, v.Namespace, "verify", spec) // else the plan could stay
+	// else the plan could stay
+	p, err := planapi.Create(context.WithoutCancel(ctx), sp.Session, v.Namespace, "verify", spec)
 	if err != nil {
 		return err
 	}
@@ -178,7 +180,8 @@ func (o *verifyOptions) print(found []verified) error {
 				gone++
 			}
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\n", v.Namespace, v.Resources, v.Same, len(v.Differ)-gone, gone, v.NotRead)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\n", v.Namespace, v.Resources, v.Same, len(v.Differ)-gone, gone,
+			v.NotRead)
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -69,7 +69,9 @@ func printWorkflows(out io.Writer, list ownership.List) error {
 		fmt.Fprintln(w, "WORKFLOW\tTYPE\tTASK QUEUE\tSTARTED BY\tSCHEDULE\tAGE")
 	}
 	for _, f := range list.Workflows {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", diff.Clean(f.ID, false), diff.Clean(f.Type, false), diff.Clean(f.TaskQueue, false), diff.Clean(f.StartedBy, false), diff.Clean(cmp.Or(f.Schedule, "-"), false), printer.Age(f.StartedAt))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", diff.Clean(f.ID, false), diff.Clean(f.Type, false),
+			diff.Clean(f.TaskQueue, false), diff.Clean(f.StartedBy, false), diff.Clean(cmp.Or(f.Schedule, "-"), false),
+			printer.Age(f.StartedAt))
 	}
 	if err := w.Flush(); err != nil || len(list.Schedules) == 0 {
 		return err
@@ -88,7 +90,8 @@ func printWorkflows(out io.Writer, list ownership.List) error {
 		case f.Next != nil:
 			next = f.Next.UTC().Format(time.RFC3339)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", diff.Clean(f.ID, false), diff.Clean(f.Type, false), diff.Clean(f.TaskQueue, false), diff.Clean(f.Owner, false), diff.Clean(next, false))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", diff.Clean(f.ID, false), diff.Clean(f.Type, false),
+			diff.Clean(f.TaskQueue, false), diff.Clean(f.Owner, false), diff.Clean(next, false))
 	}
 	return w.Flush()
 }

@@ -14,7 +14,8 @@ type Run struct{ Namespace, ID, Run string }
 
 // RunOf returns the run that made a plan; nil if no workflow did.
 func RunOf(p *v1alpha1.Plan) *Run {
-	w := Run{p.Annotations[v1alpha1.AnnotationWorkflowNamespace], p.Annotations[v1alpha1.AnnotationWorkflowID], p.Annotations[v1alpha1.AnnotationWorkflowRunID]}
+	w := Run{p.Annotations[v1alpha1.AnnotationWorkflowNamespace], p.Annotations[v1alpha1.AnnotationWorkflowID],
+		p.Annotations[v1alpha1.AnnotationWorkflowRunID]}
 	if w.Namespace == "" || w.ID == "" {
 		return nil
 	}
@@ -23,7 +24,8 @@ func RunOf(p *v1alpha1.Plan) *Run {
 
 // String returns the ID of the run, its Temporal namespace and its run ID.
 func (w *Run) String() string {
-	return fmt.Sprintf("%s in the Temporal namespace %s, run %s", printer.Flat(w.ID), printer.Flat(w.Namespace), printer.Flat(w.Run))
+	return fmt.Sprintf("%s in the Temporal namespace %s, run %s", printer.Flat(w.ID), printer.Flat(w.Namespace),
+		printer.Flat(w.Run))
 }
 
 // page returns the page of the run in the Web UI.

@@ -241,7 +241,8 @@ func (p *uiProxy) probe(ctx context.Context) error {
 	case http.StatusUnauthorized:
 		return errors.New("the server doesn't know who you are: the token or certificate in the kubeconfig is wrong or has expired")
 	case http.StatusForbidden:
-		return &exit.Error{Code: exit.Refused, Cause: fmt.Errorf("you may not see the Web UI: it needs the verb \"get\" on the path %s (a ClusterRole with nonResourceURLs)", uiPath)}
+		return &exit.Error{Code: exit.Refused,
+			Cause: fmt.Errorf("you may not see the Web UI: it needs the verb \"get\" on the path %s (a ClusterRole with nonResourceURLs)", uiPath)}
 	case http.StatusNotFound:
 		return fmt.Errorf("the server at %s serves no Web UI", p.target.Host)
 	}
@@ -266,7 +267,8 @@ func (p *uiProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "this address belongs to another run of `kubectl hykube ui`: open the address that it printed last", http.StatusForbidden)
 			return
 		}
-		http.SetCookie(w, &http.Cookie{Name: p.cookie(), Value: p.key, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+		http.SetCookie(w, &http.Cookie{Name: p.cookie(), Value: p.key, Path: "/", HttpOnly: true,
+			SameSite: http.SameSiteStrictMode})
 		w.Header().Set("Referrer-Policy", "no-referrer")
 		w.Header().Set("Cache-Control", "no-store")
 		http.Redirect(w, r, p.page, http.StatusSeeOther)
@@ -288,7 +290,8 @@ func (p *uiProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// Permit only the Web UI, because the credentials give access to the whole API.
-	if !strings.HasPrefix(r.URL.Path, uiPath) || strings.Contains(r.URL.Path, "/../") || strings.HasSuffix(r.URL.Path, "/..") {
+	if !strings.HasPrefix(r.URL.Path, uiPath) || strings.Contains(r.URL.Path, "/../") ||
+		strings.HasSuffix(r.URL.Path, "/..") {
 		http.NotFound(w, r)
 		return
 	}

@@ -22,7 +22,8 @@ type KV struct {
 	expired int64
 	// Reads is the number of entries that were read, plus Lists, the number of lists.
 	Reads, Lists int
-	// Batches is the number of transactions, Writes that of the keys that they wrote, and Bytes the length of the values.
+	// Batches is the number of transactions, Writes that of the keys that they wrote, and Bytes the length of the
+	// values.
 	Batches, Writes, Bytes int
 	// Full is the error of HasSpace.
 	Full error

@@ -116,7 +116,8 @@ func check(entries []*zip.File, budget int64, depth int) error {
 		}
 		name := strings.TrimSuffix(e.Name, "/")
 		switch {
-		case name == "" || strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || r == unicode.ReplacementChar }):
+		case name == "" || strings.ContainsFunc(name,
+			func(r rune) bool { return unicode.IsControl(r) || r == unicode.ReplacementChar }):
 			return refuse("has no usable name")
 		case strings.ContainsAny(name, `\:`):
 			return refuse("has a name with a backslash or a colon")

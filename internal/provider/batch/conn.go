@@ -27,8 +27,8 @@ const (
 	// A call waits in the queue while a batch of its kind is running, at most for half of the duration of the last one.
 	// So a slower API gets larger batches. These bounds keep a slow batch from delaying later calls much.
 	minDelay, maxDelay = 20 * time.Millisecond, 250 * time.Millisecond
-	// keptCalls is the number of calls of a batch of which a plugin keeps as much memory as of a single call: 11 KiB, if
-	// package batch of the SDK serves a provider of terraform-plugin-framework.
+	// keptCalls is the number of calls of a batch of which a plugin keeps as much memory as of a single call: 11 KiB,
+	// if package batch of the SDK serves a provider of terraform-plugin-framework.
 	keptCalls = 32
 )
 
@@ -70,8 +70,8 @@ type Conn struct {
 	saved  int
 }
 
-// Saved returns by how many its calls are more than those that count for the replacement of the plugin. Of a batch, keptCalls
-// calls count as one.
+// Saved returns by how many its calls are more than those that count for the replacement of the plugin. Of a batch,
+// keptCalls calls count as one.
 func (c *Conn) Saved() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -244,7 +244,8 @@ func (c *Conn) run(ctx context.Context, kind Kind, batch []*call) {
 	}
 	err := bug.Catch(func() error { return c.stream(ctx, kind, batch, open) })
 	if err == nil && len(open) > 0 {
-		err = status.Errorf(codes.Internal, "the provider left %d of %d calls of a batch without an answer", len(open), len(batch))
+		err = status.Errorf(codes.Internal, "the provider left %d of %d calls of a batch without an answer", len(open),
+			len(batch))
 	}
 	for _, one := range open {
 		one.answer(nil, err)
@@ -253,11 +254,13 @@ func (c *Conn) run(ctx context.Context, kind Kind, batch []*call) {
 
 // stream sends a batch and receives answers until none is open. It removes the answered calls from open.
 func (c *Conn) stream(ctx context.Context, kind Kind, batch []*call, open map[int32]*call) error {
-	stream, err := c.NewStream(ctx, &grpc.StreamDesc{StreamName: batchv1.CallMethod, ServerStreams: true}, "/"+batchv1.Service+"/"+batchv1.CallMethod)
+	stream, err := c.NewStream(ctx, &grpc.StreamDesc{StreamName: batchv1.CallMethod, ServerStreams: true},
+		"/"+batchv1.Service+"/"+batchv1.CallMethod)
 	if err != nil {
 		return err
 	}
-	request := &batchv1.Call_Request{Method: kind.Method, TypeName: kind.Type, MaxResponseBytes: int64(c.MessageLimit())}
+	request := &batchv1.Call_Request{Method: kind.Method, TypeName: kind.Type,
+		MaxResponseBytes: int64(c.MessageLimit())}
 	for _, one := range batch {
 		request.Requests = append(request.Requests, one.request)
 	}
@@ -277,7 +280,9 @@ func (c *Conn) stream(ctx context.Context, kind Kind, batch []*call, open map[in
 		}
 		one := open[answer.Index]
 		if one == nil {
-			return status.Errorf(codes.Internal, "the provider answered call %d of a batch of %d, which it had answered or did not get", answer.Index, len(batch))
+			return status.Errorf(codes.Internal,
+				"the provider answered call %d of a batch of %d, which it had answered or did not get", answer.Index,
+				len(batch))
 		}
 		delete(open, answer.Index)
 		switch a := answer.Answer.(type) {
@@ -286,7 +291,8 @@ func (c *Conn) stream(ctx context.Context, kind Kind, batch []*call, open map[in
 		case *batchv1.Call_Response_Error:
 			one.answer(nil, callError(a.Error))
 		default:
-			one.answer(nil, status.Error(codes.Internal, "the provider answered a call of a batch with neither a response nor an error"))
+			one.answer(nil, status.Error(codes.Internal,
+				"the provider answered a call of a batch with neither a response nor an error"))
 		}
 	}
 	return nil
@@ -295,7 +301,8 @@ func (c *Conn) stream(ctx context.Context, kind Kind, batch []*call, open map[in
 // callError returns the error of a call. A call with an error never succeeds.
 func callError(e *batchv1.Call_Error) error {
 	if codes.Code(e.GetCode()) == codes.OK {
-		return status.Errorf(codes.Internal, "the provider answered a call of a batch with an error without a code: %q", e.GetMessage())
+		return status.Errorf(codes.Internal, "the provider answered a call of a batch with an error without a code: %q",
+			e.GetMessage())
 	}
 	return status.Error(codes.Code(e.Code), e.Message)
 }

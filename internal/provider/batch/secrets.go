@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// This file hides the secrets of the calls of a batch in its answers. A provider may answer all calls with one text, which
-// quotes the arguments of any of them. The caller of one call does not know the secrets of the others.
+// This file hides the secrets of the calls of a batch in its answers. A provider may answer all calls with one text,
+// which quotes the arguments of any of them. The caller of one call does not know the secrets of the others.
 
 // Secrets replaces the secrets of a call in a text.
 type Secrets interface{ Hide(text string) string }

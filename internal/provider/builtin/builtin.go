@@ -1,5 +1,5 @@
-// Package builtin is the provider terraform.io/builtin/terraform, which is a part of the server as it is a part of Terraform. It has the
-// resource type terraform_data. It may import internal/schema and the messages of the protocol.
+// Package builtin is the provider terraform.io/builtin/terraform, which is a part of the server as it is a part of
+// Terraform. It has the resource type terraform_data. It may import internal/schema and the messages of the protocol.
 package builtin
 
 import (
@@ -23,8 +23,8 @@ var _ grpc.ClientConnInterface = Conn{}
 // Conn is a connection to the provider. Its calls run in the server.
 type Conn struct{}
 
-// Invoke calls a method of protocol 6. The provider implements what a managed resource without secrets and functions needs. Other
-// methods return the code Unimplemented.
+// Invoke calls a method of protocol 6. The provider implements what a managed resource without secrets and functions
+// needs. Other methods return the code Unimplemented.
 func (Conn) Invoke(_ context.Context, method string, args, reply any, _ ...grpc.CallOption) error {
 	answer, err := call(args)
 	if err != nil {
@@ -38,7 +38,8 @@ func (Conn) Invoke(_ context.Context, method string, args, reply any, _ ...grpc.
 }
 
 // NewStream returns the code Unimplemented: the provider has no lists and no actions.
-func (Conn) NewStream(_ context.Context, _ *grpc.StreamDesc, method string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+func (Conn) NewStream(_ context.Context, _ *grpc.StreamDesc, method string,
+	_ ...grpc.CallOption) (grpc.ClientStream, error) {
 	return nil, status.Errorf(codes.Unimplemented, "%s is not implemented", method)
 }
 
@@ -79,7 +80,8 @@ const dataType = "terraform_data"
 
 // dataTypes are the types of the attributes of terraform_data.
 var dataTypes = cty.Object(map[string]cty.Type{
-	"id": cty.String, "input": cty.DynamicPseudoType, "output": cty.DynamicPseudoType, "triggers_replace": cty.DynamicPseudoType,
+	"id": cty.String, "input": cty.DynamicPseudoType, "output": cty.DynamicPseudoType,
+	"triggers_replace": cty.DynamicPseudoType,
 })
 
 func schemas() *pb.GetProviderSchema_Response {
@@ -89,8 +91,10 @@ func schemas() *pb.GetProviderSchema_Response {
 		ResourceSchemas: map[string]*pb.Schema{dataType: {Block: &pb.Schema_Block{Attributes: []*pb.Schema_Attribute{
 			{Name: "id", Type: []byte(`"string"`), Computed: true, Description: "A random ID."},
 			{Name: "input", Type: dynamic, Optional: true, Description: "The value that output has after the apply."},
-			{Name: "output", Type: dynamic, Computed: true, Description: "The value of input. It is known after the apply of a change of input."},
-			{Name: "triggers_replace", Type: dynamic, Optional: true, Description: "A value whose change replaces the resource."},
+			{Name: "output", Type: dynamic, Computed: true,
+				Description: "The value of input. It is known after the apply of a change of input."},
+			{Name: "triggers_replace", Type: dynamic, Optional: true,
+				Description: "A value whose change replaces the resource."},
 		}}}},
 		ServerCapabilities: &pb.ServerCapabilities{MoveResourceState: true},
 	}
@@ -112,7 +116,8 @@ func upgrade(r *pb.UpgradeResourceState_Request) (proto.Message, error) {
 	return &pb.UpgradeResourceState_Response{UpgradedState: state}, err
 }
 
-// plan plans as Terraform does: a changed triggers_replace replaces the resource, and a changed input makes output unknown.
+// plan plans as Terraform does: a changed triggers_replace replaces the resource, and a changed input makes output
+// unknown.
 func plan(r *pb.PlanResourceChange_Request) (proto.Message, error) {
 	prior, err := decode(r.PriorState)
 	if err != nil {
@@ -170,7 +175,8 @@ func apply(r *pb.ApplyResourceChange_Request) (proto.Message, error) {
 // stateWith returns a state that has an ID, and is null otherwise apart from triggers.
 func stateWith(id, triggers cty.Value) (*pb.DynamicValue, error) {
 	null := cty.NullVal(cty.DynamicPseudoType)
-	return encode(cty.ObjectVal(map[string]cty.Value{"id": id, "input": null, "output": null, "triggers_replace": triggers}))
+	return encode(cty.ObjectVal(map[string]cty.Value{"id": id, "input": null, "output": null,
+		"triggers_replace": triggers}))
 }
 
 func importID(r *pb.ImportResourceState_Request) (proto.Message, error) {
@@ -190,7 +196,8 @@ func move(r *pb.MoveResourceState_Request) (proto.Message, error) {
 			Detail: fmt.Sprintf("Only a null_resource of %s can move to a terraform_data.", nullSource),
 		}}}, nil
 	}
-	old, err := ctyjson.Unmarshal(r.SourceState.GetJson(), cty.Object(map[string]cty.Type{"id": cty.String, "triggers": cty.Map(cty.String)}))
+	old, err := ctyjson.Unmarshal(r.SourceState.GetJson(),
+		cty.Object(map[string]cty.Type{"id": cty.String, "triggers": cty.Map(cty.String)}))
 	if err != nil {
 		return nil, err
 	}

@@ -45,14 +45,16 @@ func (p *Policy) UseCgroup(place string, logger *slog.Logger) error {
 	p.config.Protected = append(p.config.Protected, tree.Root)
 	logger.Info("each provider process has a cgroup", "below", tree.Root, "controllers", tree.Controllers)
 	if len(tree.Missing) > 0 {
-		logger.Warn("the cgroups of providers lack controllers; enable them for the server's cgroup", "missing", tree.Missing)
+		logger.Warn("the cgroups of providers lack controllers; enable them for the server's cgroup", "missing",
+			tree.Missing)
 	}
 	return nil
 }
 
 // openTree opens a tree in which a process can start.
 func (p *Policy) openTree(place string) (*cgroup.Tree, error) {
-	tree, err := cgroup.Open(place, cgroup.Limits{Memory: p.memory(), Processes: uint64(cmp.Or(p.config.MaxProcesses, maxProcesses))})
+	tree, err := cgroup.Open(place,
+		cgroup.Limits{Memory: p.memory(), Processes: uint64(cmp.Or(p.config.MaxProcesses, maxProcesses))})
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +74,8 @@ func (s *Sandbox) Ended() string {
 	s.group.Kill()
 	switch s.group.Exhausted() {
 	case cgroup.OwnLimit:
-		return fmt.Sprintf("it needs more than %d MiB of memory; raise --provider-memory-limit of the server", s.policy.memory()>>20)
+		return fmt.Sprintf("it needs more than %d MiB of memory; raise --provider-memory-limit of the server",
+			s.policy.memory()>>20)
 	case cgroup.OuterLimit:
 		return "the machine, or the cgroup of the server, ran out of memory; give it more, or lower --provider-memory-limit of the server"
 	default:

@@ -21,11 +21,14 @@ import (
 // of the machine may read them.
 var (
 	authorities = []string{
-		"/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/ca-bundle.pem", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/pki/tls/cacert.pem",
-		"/etc/pki/ca-trust/extracted", "/etc/ca-certificates", "/usr/share/ca-certificates", "/usr/local/share/ca-certificates",
+		"/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/ca-bundle.pem", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs",
+		"/etc/pki/tls/cacert.pem",
+		"/etc/pki/ca-trust/extracted", "/etc/ca-certificates", "/usr/share/ca-certificates",
+		"/usr/local/share/ca-certificates",
 	}
 	resolver = []string{
-		"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/host.conf", "/etc/gai.conf", "/etc/services", "/etc/protocols",
+		"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/host.conf", "/etc/gai.conf", "/etc/services",
+		"/etc/protocols",
 	}
 	timeZones = []string{"/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/etc/localtime", "/etc/timezone"}
 	devices   = []string{"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"}
@@ -161,8 +164,10 @@ func (p *Policy) limits() []entry.Limit {
 		memory *= 2
 	}
 	return []entry.Limit{
-		{Resource: unix.RLIMIT_CORE, Max: 0}, {Resource: unix.RLIMIT_MSGQUEUE, Max: 0}, {Resource: unix.RLIMIT_RTPRIO, Max: 0},
-		{Resource: unix.RLIMIT_NOFILE, Max: maxFiles}, {Resource: unix.RLIMIT_NPROC, Max: maxProcesses}, {Resource: unix.RLIMIT_FSIZE, Max: maxFile}, {Resource: unix.RLIMIT_DATA, Max: memory},
+		{Resource: unix.RLIMIT_CORE, Max: 0}, {Resource: unix.RLIMIT_MSGQUEUE, Max: 0},
+		{Resource: unix.RLIMIT_RTPRIO, Max: 0},
+		{Resource: unix.RLIMIT_NOFILE, Max: maxFiles}, {Resource: unix.RLIMIT_NPROC, Max: maxProcesses},
+		{Resource: unix.RLIMIT_FSIZE, Max: maxFile}, {Resource: unix.RLIMIT_DATA, Max: memory},
 	}
 }
 

@@ -41,7 +41,8 @@ type diskLimits struct{ process, all usage }
 
 // limitsFor returns the limits for directories in a file system of a size; no inodes means that it does not limit them.
 func limitsFor(c Config, size usage) diskLimits {
-	l := diskLimits{process: usage{c.MaxBytes, c.MaxFiles}, all: usage{size.bytes / processesShare, size.files / processesShare}}
+	l := diskLimits{process: usage{c.MaxBytes, c.MaxFiles},
+		all: usage{size.bytes / processesShare, size.files / processesShare}}
 	if l.process.bytes == 0 {
 		l.process.bytes = min(maxDirectory, size.bytes/processShare)
 	}
@@ -113,8 +114,8 @@ type deletedSearch struct {
 	at   time.Time
 }
 
-// checkDisk ends the processes whose files exceed the limits. It searches for deleted files if that is due since the last
-// search, and returns its own search or the last one.
+// checkDisk ends the processes whose files exceed the limits. It searches for deleted files if that is due since the
+// last search, and returns its own search or the last one.
 func checkDisk(processes []*running, limits diskLimits, home string, last deletedSearch) deletedSearch {
 	_, free := fileSystem(home)
 	if free < last.free-searchAfter || time.Since(last.at) >= searchEvery {

@@ -69,7 +69,8 @@ func deletedOf(proc, dir string, seen map[uint64]bool) usage {
 	defer maps.Close()
 	for lines := bufio.NewScanner(maps); lines.Scan(); {
 		fields := strings.Fields(lines.Text()) // addresses, rights, offset, device, inode, path
-		if len(fields) < 6 || !strings.HasPrefix(fields[5], dir+"/") || !strings.HasSuffix(lines.Text(), deletedSuffix) {
+		if len(fields) < 6 || !strings.HasPrefix(fields[5], dir+"/") ||
+			!strings.HasSuffix(lines.Text(), deletedSuffix) {
 			continue
 		}
 		// The server cannot see the size of a file that is only in memory, so the largest size counts.

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// passedVariables are the variables that every provider gets: the program path, the language, and the proxies and certificates
-// for the network.
+// passedVariables are the variables that every provider gets: the program path, the language, and the proxies and
+// certificates for the network.
 var passedVariables = []string{
 	"PATH", "LANG", "LANGUAGE", "TZ",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
@@ -27,7 +27,8 @@ func environment(ours, granted []string) []string {
 	var env []string
 	for _, kv := range ours {
 		name, _, _ := strings.Cut(kv, "=")
-		if slices.Contains(passedVariables, name) || strings.HasPrefix(name, "LC_") || slices.Contains(granted, name) && Grantable(name) {
+		if slices.Contains(passedVariables, name) || strings.HasPrefix(name, "LC_") ||
+			slices.Contains(granted, name) && Grantable(name) {
 			env = append(env, kv)
 		}
 	}

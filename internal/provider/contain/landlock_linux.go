@@ -15,12 +15,15 @@ import (
 const (
 	readFiles  = landlock.AccessFSReadFile | landlock.AccessFSReadDir
 	runFiles   = readFiles | landlock.AccessFSExecute
-	writeFiles = readFiles | landlock.AccessFSWriteFile | landlock.AccessFSTruncate | landlock.AccessFSRemoveDir | landlock.AccessFSRemoveFile |
-		landlock.AccessFSMakeDir | landlock.AccessFSMakeReg | landlock.AccessFSMakeSock | landlock.AccessFSMakeFifo | landlock.AccessFSMakeSym |
+	writeFiles = readFiles | landlock.AccessFSWriteFile | landlock.AccessFSTruncate | landlock.AccessFSRemoveDir |
+		landlock.AccessFSRemoveFile |
+		landlock.AccessFSMakeDir | landlock.AccessFSMakeReg | landlock.AccessFSMakeSock | landlock.AccessFSMakeFifo |
+		landlock.AccessFSMakeSym |
 		landlock.AccessFSRefer | landlock.AccessFSResolveUnix
 	useDevice = landlock.AccessFSReadFile | landlock.AccessFSWriteFile
 
-	ofFiles = landlock.AccessFSExecute | landlock.AccessFSWriteFile | landlock.AccessFSReadFile | landlock.AccessFSTruncate |
+	ofFiles = landlock.AccessFSExecute | landlock.AccessFSWriteFile | landlock.AccessFSReadFile |
+		landlock.AccessFSTruncate |
 		landlock.AccessFSIoctlDev | landlock.AccessFSResolveUnix
 )
 
@@ -29,7 +32,8 @@ const (
 func handled(abi int, ports bool) (fs, net, scoped uint64) {
 	fs = 1<<13 - 1
 	for version, right := range map[int]uint64{
-		2: landlock.AccessFSRefer, 3: landlock.AccessFSTruncate, 5: landlock.AccessFSIoctlDev, 9: landlock.AccessFSResolveUnix,
+		2: landlock.AccessFSRefer, 3: landlock.AccessFSTruncate, 5: landlock.AccessFSIoctlDev,
+		9: landlock.AccessFSResolveUnix,
 	} {
 		if abi >= version {
 			fs |= right
@@ -79,7 +83,8 @@ func (r *rules) allow(access uint64, optional bool, paths ...string) {
 
 // open opens all paths and returns a Landlock ruleset. The caller must close it.
 func (r *rules) open() (_ *os.File, err error) {
-	fd, err := landlock.LandlockCreateRuleset(&landlock.RulesetAttr{HandledAccessFS: r.fs, HandledAccessNet: r.net, Scoped: r.scoped}, 0)
+	fd, err := landlock.LandlockCreateRuleset(&landlock.RulesetAttr{HandledAccessFS: r.fs, HandledAccessNet: r.net,
+		Scoped: r.scoped}, 0)
 	if err != nil {
 		return nil, fmt.Errorf("create Landlock ruleset: %w", err)
 	}
@@ -98,7 +103,8 @@ func (r *rules) open() (_ *os.File, err error) {
 		if r.net == 0 {
 			break
 		}
-		if err := landlock.LandlockAddNetPortRule(fd, &landlock.NetPortAttr{AllowedAccess: landlock.AccessNetConnectTCP, Port: uint64(port)}, 0); err != nil {
+		if err := landlock.LandlockAddNetPortRule(fd,
+			&landlock.NetPortAttr{AllowedAccess: landlock.AccessNetConnectTCP, Port: uint64(port)}, 0); err != nil {
 			return nil, fmt.Errorf("allow port %d: %w", port, err)
 		}
 	}
@@ -129,5 +135,6 @@ func (r rule) add(ruleset int, handled uint64) error {
 	if access == 0 {
 		return nil
 	}
-	return landlock.LandlockAddPathBeneathRule(ruleset, &landlock.PathBeneathAttr{AllowedAccess: access, ParentFd: fd}, 0)
+	return landlock.LandlockAddPathBeneathRule(ruleset, &landlock.PathBeneathAttr{AllowedAccess: access, ParentFd: fd},
+		0)
 }

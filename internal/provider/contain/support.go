@@ -70,7 +70,8 @@ func (s Support) missing(g Grants) []string {
 			{9, "unix sockets with a path", true},
 		} {
 			if f.apply && s.Landlock < f.since {
-				missing = append(missing, fmt.Sprintf("%s (Landlock %d; this kernel has %d)", f.what, f.since, s.Landlock))
+				missing = append(missing, fmt.Sprintf("%s (Landlock %d; this kernel has %d)", f.what, f.since,
+					s.Landlock))
 			}
 		}
 	}

@@ -33,7 +33,8 @@ func changesUsers() bool {
 	if err := unix.Capget(&header, &have[0]); err != nil {
 		return false
 	}
-	const needed = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_KILL
+	const needed = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE |
+		1<<unix.CAP_KILL
 	groups, err := os.ReadFile("/proc/self/setgroups")
 	return have[0].Effective&needed == needed && (err != nil || string(groups) != "deny\n")
 }

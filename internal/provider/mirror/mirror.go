@@ -54,7 +54,8 @@ func Packages(dir, host, namespace, typ string) ([]Package, error) {
 			rest, ok2 := strings.CutSuffix(rest, ".zip")
 			if parts := strings.Split(rest, "_"); ok1 && ok2 && len(parts) == 3 {
 				out = append(out, Package{
-					Version: strings.TrimPrefix(parts[0], "v"), Platform: parts[1] + "_" + parts[2], Path: path, Packed: true,
+					Version: strings.TrimPrefix(parts[0], "v"), Platform: parts[1] + "_" + parts[2], Path: path,
+					Packed: true,
 				})
 			}
 			continue
@@ -88,7 +89,8 @@ func Executable(dir, typ string) (string, error) {
 			return filepath.Join(dir, e.Name()), nil
 		}
 	}
-	return "", fmt.Errorf("find plugin: the package has no file named %s or %s_*; it is not a package of this provider", name, name)
+	return "", fmt.Errorf("find plugin: the package has no file named %s or %s_*; it is not a package of this provider",
+		name, name)
 }
 
 // Copy copies an unpacked package, which may contain symbolic links, as regular files to an existing, empty directory.

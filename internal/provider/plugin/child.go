@@ -43,7 +43,8 @@ type child struct {
 const drainTime = time.Second
 
 func newChild(spec Spec, cmd *exec.Cmd, start func(func() error) error, ended func() string) (*child, error) {
-	c := &child{name: spec.Name, cmd: cmd, start: start, ended: ended, exited: make(chan struct{}), tail: newLineTail(spec.Logger)}
+	c := &child{name: spec.Name, cmd: cmd, start: start, ended: ended, exited: make(chan struct{}),
+		tail: newLineTail(spec.Logger)}
 	stdout, stdoutTheirs, err := os.Pipe()
 	if err != nil {
 		return nil, err

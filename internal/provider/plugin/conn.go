@@ -24,7 +24,8 @@ func (p *Process) Invoke(ctx context.Context, method string, args, reply any, op
 }
 
 // NewStream opens a stream to the plugin.
-func (p *Process) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func (p *Process) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string,
+	opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	s, err := p.conn.NewStream(ctx, desc, method, p.limited(opts)...)
 	return s, p.Explain(ctx, err)
 }
@@ -52,7 +53,8 @@ func (p *Process) Explain(ctx context.Context, err error) error {
 		if reason == "" {
 			reason = firstLine(status.Convert(err).Message())
 		}
-		return &diag.Failure{Kind: diag.Unreachable, Cause: &UnavailableError{Provider: p.spec.Name, Reason: reason, Stderr: p.child.lastLines()}}
+		return &diag.Failure{Kind: diag.Unreachable,
+			Cause: &UnavailableError{Provider: p.spec.Name, Reason: reason, Stderr: p.child.lastLines()}}
 	}
 	return err
 }

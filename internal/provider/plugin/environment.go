@@ -16,10 +16,10 @@ func tuning(debug bool) []string {
 	return []string{"TF_LOG_SDK=" + level, "TF_LOG_PROVIDER=" + level, "GOGC=400"}
 }
 
-// quiet returns variables that a provider gets unless debug is true. The Provider's own variables override them. Without
-// its own variable, a part of the libraries composes each line before the level of TF_LOG_SDK discards it. The log of a
-// provider's own code ignores TF_LOG_PROVIDER, and has a variable with the provider's type. Hykube discards what that
-// code logs below info.
+// quiet returns variables that a provider gets unless debug is true. The Provider's own variables override them.
+// Without its own variable, a part of the libraries composes each line before the level of TF_LOG_SDK discards it. The
+// log of a provider's own code ignores TF_LOG_PROVIDER, and has a variable with the provider's type. Hykube discards
+// what that code logs below info.
 func quiet(debug bool, source string) []string {
 	if debug {
 		return nil

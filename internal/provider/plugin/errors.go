@@ -46,7 +46,8 @@ func (e *UnavailableError) Error() string {
 }
 
 // frame matches a line of a Go stack trace: a goroutine, a function with its arguments as numbers, or a source line.
-var frame = regexp.MustCompile(`^(goroutine \d+ \[[a-z ]+\]:|(created by )?[\w./*()\[\]·-]+(\([0-9a-fx, .{}?]*\)| in goroutine \d+)|\s*[\w./@+-]+\.go:\d+( \+0x[0-9a-f]+)?)$`)
+var frame = regexp.MustCompile(
+	`^(goroutine \d+ \[[a-z ]+\]:|(created by )?[\w./*()\[\]·-]+(\([0-9a-fx, .{}?]*\)| in goroutine \d+)|\s*[\w./@+-]+\.go:\d+( \+0x[0-9a-f]+)?)$`)
 
 // stackTrace returns the lines of a Go stack trace. It leaves out the panic's message and all other lines.
 func stackTrace(lines []string) []string {

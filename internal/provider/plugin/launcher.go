@@ -71,8 +71,8 @@ func (l *Launcher) onThread(f func() error) error {
 	return <-result
 }
 
-// Process is a running plugin, or a provider that is a part of the server. It is a grpc.ClientConnInterface: calls that fail because the plugin was lost return an
-// *UnavailableError.
+// Process is a running plugin, or a provider that is a part of the server. It is a grpc.ClientConnInterface: calls that
+// fail because the plugin was lost return an *UnavailableError.
 type Process struct {
 	spec Spec
 	// client is nil for a provider that is a part of the server.
@@ -121,7 +121,8 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
 	if cause := context.Cause(ctx); cause != nil {
 		return nil, fmt.Errorf("start provider %q: %w", spec.Name, cause)
 	}
-	crash := &CrashError{Provider: spec.Name, Reason: fmt.Sprintf("it was not ready after %v", spec.StartTimeout), Stderr: p.child.lastLines()}
+	crash := &CrashError{Provider: spec.Name, Reason: fmt.Sprintf("it was not ready after %v", spec.StartTimeout),
+		Stderr: p.child.lastLines()}
 	if startCtx.Err() == nil {
 		crash.Reason = p.startFailure(err)
 	}
@@ -130,7 +131,8 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
 
 // BuiltIn returns the process of a provider that is a part of the server. It ends only by Stop.
 func BuiltIn(name string, conn grpc.ClientConnInterface) *Process {
-	child := &child{name: name, cmd: &exec.Cmd{}, tail: newLineTail(slog.New(slog.DiscardHandler)), exited: make(chan struct{})}
+	child := &child{name: name, cmd: &exec.Cmd{}, tail: newLineTail(slog.New(slog.DiscardHandler)),
+		exited: make(chan struct{})}
 	return &Process{spec: Spec{Name: name, MessageLimit: defaultMessageLimit}, conn: conn, child: child, Protocol: 6}
 }
 

@@ -24,8 +24,8 @@ const (
 	maxLine   = 1 << 10 // bytes of a line to keep for an error
 )
 
-// lineTail reads a plugin's stderr. It logs the lines and keeps the last ones for an error message. Of a panic, it keeps
-// the first lines instead, because the message comes before the stack.
+// lineTail reads a plugin's stderr. It logs the lines and keeps the last ones for an error message. Of a panic, it
+// keeps the first lines instead, because the message comes before the stack.
 type lineTail struct {
 	logger *slog.Logger
 	// rate limits the bytes that a plugin may log.

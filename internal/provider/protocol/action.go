@@ -13,7 +13,8 @@ import (
 var _ tfprotov6.ActionServer = (*Client)(nil)
 
 // ValidateActionConfig validates the configuration of an action, which may hold unknown values.
-func (c *Client) ValidateActionConfig(ctx context.Context, req *tfprotov6.ValidateActionConfigRequest) (*tfprotov6.ValidateActionConfigResponse, error) {
+func (c *Client) ValidateActionConfig(ctx context.Context,
+	req *tfprotov6.ValidateActionConfigRequest) (*tfprotov6.ValidateActionConfigResponse, error) {
 	r, err := call[pb.ValidateActionConfig_Response](ctx, c, "ValidateActionConfig", &pb.ValidateActionConfig_Request{
 		ActionType: req.ActionType, Config: pb.ToValue(req.Config),
 	})
@@ -24,7 +25,8 @@ func (c *Client) ValidateActionConfig(ctx context.Context, req *tfprotov6.Valida
 }
 
 // PlanAction plans an action.
-func (c *Client) PlanAction(ctx context.Context, req *tfprotov6.PlanActionRequest) (*tfprotov6.PlanActionResponse, error) {
+func (c *Client) PlanAction(ctx context.Context,
+	req *tfprotov6.PlanActionRequest) (*tfprotov6.PlanActionResponse, error) {
 	r, err := call[pb.PlanAction_Response](ctx, c, "PlanAction", &pb.PlanAction_Request{
 		ActionType: req.ActionType, Config: pb.ToValue(req.Config),
 		ClientCapabilities: capabilities(req.ClientCapabilities != nil && req.ClientCapabilities.DeferralAllowed),
@@ -32,13 +34,15 @@ func (c *Client) PlanAction(ctx context.Context, req *tfprotov6.PlanActionReques
 	if err != nil {
 		return nil, err
 	}
-	return &tfprotov6.PlanActionResponse{Diagnostics: c.diagnostics(r.Diagnostics), Deferred: fromDeferred(r.Deferred)}, nil
+	return &tfprotov6.PlanActionResponse{Diagnostics: c.diagnostics(r.Diagnostics), Deferred: fromDeferred(r.Deferred)},
+		nil
 }
 
 // InvokeAction runs an action when the caller ranges over its events, which is possible once. A cancelled ctx or an
 // early break does not interrupt the action, because it changes infrastructure; see apply. The last event is the
 // completion. If the stream fails before, the last event is an error.
-func (c *Client) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActionRequest) (*tfprotov6.InvokeActionServerStream, error) {
+func (c *Client) InvokeAction(ctx context.Context,
+	req *tfprotov6.InvokeActionRequest) (*tfprotov6.InvokeActionServerStream, error) {
 	events := func(yield func(tfprotov6.InvokeActionEvent) bool) {
 		listening := true
 		var done *pb.InvokeAction_Event_Completed
@@ -61,7 +65,8 @@ func (c *Client) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActionRe
 				switch t := e.Type.(type) {
 				case *pb.InvokeAction_Event_Progress_:
 					if listening && done == nil {
-						listening = yield(tfprotov6.InvokeActionEvent{Type: tfprotov6.ProgressInvokeActionEventType{Message: t.Progress.GetMessage()}})
+						listening = yield(tfprotov6.InvokeActionEvent{Type: tfprotov6.
+							ProgressInvokeActionEventType{Message: t.Progress.GetMessage()}})
 					}
 				case *pb.InvokeAction_Event_Completed_:
 					if done != nil {
@@ -86,7 +91,8 @@ func (c *Client) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActionRe
 		out := tfprotov6.CompletedInvokeActionEventType{Diagnostics: c.diagnostics(done.Diagnostics)}
 		if err != nil {
 			out.Diagnostics = append(out.Diagnostics, &tfprotov6.Diagnostic{
-				Severity: tfprotov6.DiagnosticSeverityWarning, Summary: "Run action: the provider broke the protocol", Detail: err.Error(),
+				Severity: tfprotov6.DiagnosticSeverityWarning, Summary: "Run action: the provider broke the protocol",
+				Detail: err.Error(),
 			})
 		}
 		yield(tfprotov6.InvokeActionEvent{Type: out})

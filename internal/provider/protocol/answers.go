@@ -6,7 +6,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Answers keeps what a provider answered, for equal calls later. Messages are encoded as on the wire. An answer may have errors.
+// Answers keeps what a provider answered, for equal calls later. Messages are encoded as on the wire. An answer may
+// have errors.
 type Answers interface {
 	// Recall returns the answer to an equal earlier call. ok is false if there is none.
 	Recall(method string, request []byte) (answer []byte, ok bool)
@@ -15,8 +16,8 @@ type Answers interface {
 
 type answersKey struct{}
 
-// WithAnswers returns a context for calls to one provider with one configuration. Of these, the calls that validate, read, import
-// or plan first look for an answer in a.
+// WithAnswers returns a context for calls to one provider with one configuration. Of these, the calls that validate,
+// read, import or plan first look for an answer in a.
 func WithAnswers(ctx context.Context, a Answers) context.Context {
 	return context.WithValue(ctx, answersKey{}, a)
 }
@@ -25,7 +26,8 @@ func WithAnswers(ctx context.Context, a Answers) context.Context {
 func repeatable(method string) bool {
 	switch method {
 	case "ValidateResourceConfig", "ReadResource", "PlanResourceChange", "ImportResourceState", "MoveResourceState",
-		"UpgradeResourceState", "UpgradeResourceIdentity", "ValidateDataResourceConfig", "ReadDataSource", "ValidateActionConfig", "PlanAction":
+		"UpgradeResourceState", "UpgradeResourceIdentity", "ValidateDataResourceConfig", "ReadDataSource",
+		"ValidateActionConfig", "PlanAction":
 		return true
 	}
 	return false

@@ -114,7 +114,8 @@ func (c *Client) called(method string, began time.Time) {
 func callError(ctx context.Context, method string, err error) error {
 	switch status.Code(err) {
 	case codes.Unimplemented:
-		return fmt.Errorf("call provider %s: the provider does not implement this call: %w", method, errors.ErrUnsupported)
+		return fmt.Errorf("call provider %s: the provider does not implement this call: %w", method,
+			errors.ErrUnsupported)
 	case codes.Canceled, codes.DeadlineExceeded:
 		if cause := context.Cause(ctx); cause != nil {
 			return fmt.Errorf("call provider %s: %w", method, cause)
@@ -190,7 +191,8 @@ func (c *Client) stopWhenCancelled(done <-chan struct{}) {
 }
 
 // StopProvider tells the provider to stop its calls gracefully.
-func (c *Client) StopProvider(ctx context.Context, _ *tfprotov6.StopProviderRequest) (*tfprotov6.StopProviderResponse, error) {
+func (c *Client) StopProvider(ctx context.Context,
+	_ *tfprotov6.StopProviderRequest) (*tfprotov6.StopProviderResponse, error) {
 	// Do not count this call as running, because stopWhenCancelled waits for the others.
 	resp := new(pb.StopProvider_Response)
 	if err := c.conn.Invoke(ctx, service+"StopProvider", &pb.StopProvider_Request{}, resp); err != nil {

@@ -149,7 +149,8 @@ func (r *schemaReader) block(b *pb.Schema_Block) *tfprotov6.SchemaBlock {
 		Attributes: mapSlice(b.Attributes, r.attribute),
 		BlockTypes: mapSlice(b.BlockTypes, func(n *pb.Schema_NestedBlock) *tfprotov6.SchemaNestedBlock {
 			return &tfprotov6.SchemaNestedBlock{
-				TypeName: n.TypeName, Block: r.block(n.Block), Nesting: tfprotov6.SchemaNestedBlockNestingMode(n.Nesting),
+				TypeName: n.TypeName, Block: r.block(n.Block),
+				Nesting:  tfprotov6.SchemaNestedBlockNestingMode(n.Nesting),
 				MinItems: n.MinItems, MaxItems: n.MaxItems,
 			}
 		}),
@@ -161,7 +162,8 @@ func (r *schemaReader) block(b *pb.Schema_Block) *tfprotov6.SchemaBlock {
 func (r *schemaReader) attribute(a *pb.Schema_Attribute) *tfprotov6.SchemaAttribute {
 	out := &tfprotov6.SchemaAttribute{
 		Name: a.Name, Description: a.Description, DescriptionKind: tfprotov6.StringKind(a.DescriptionKind),
-		Required: a.Required, Optional: a.Optional, Computed: a.Computed, Sensitive: a.Sensitive, WriteOnly: a.WriteOnly,
+		Required: a.Required, Optional: a.Optional, Computed: a.Computed, Sensitive: a.Sensitive,
+		WriteOnly:  a.WriteOnly,
 		Deprecated: a.Deprecated, DeprecationMessage: a.DeprecationMessage,
 	}
 	if n := a.NestedType; n != nil {
@@ -181,19 +183,21 @@ func (r *schemaReader) action(a *pb.ActionSchema) *tfprotov6.ActionSchema {
 func (r *schemaReader) identity(s *pb.ResourceIdentitySchema) *tfprotov6.ResourceIdentitySchema {
 	return &tfprotov6.ResourceIdentitySchema{
 		Version: s.Version,
-		IdentityAttributes: mapSlice(s.IdentityAttributes, func(a *pb.ResourceIdentitySchema_IdentityAttribute) *tfprotov6.ResourceIdentitySchemaAttribute {
-			return &tfprotov6.ResourceIdentitySchemaAttribute{
-				Name: a.Name, Type: r.typ(a.Name, a.Type), Description: a.Description,
-				RequiredForImport: a.RequiredForImport, OptionalForImport: a.OptionalForImport,
-			}
-		}),
+		IdentityAttributes: mapSlice(s.IdentityAttributes,
+			func(a *pb.ResourceIdentitySchema_IdentityAttribute) *tfprotov6.ResourceIdentitySchemaAttribute {
+				return &tfprotov6.ResourceIdentitySchemaAttribute{
+					Name: a.Name, Type: r.typ(a.Name, a.Type), Description: a.Description,
+					RequiredForImport: a.RequiredForImport, OptionalForImport: a.OptionalForImport,
+				}
+			}),
 	}
 }
 
 func (r *schemaReader) function(f *pb.Function) *tfprotov6.Function {
 	out := &tfprotov6.Function{
 		Parameters: mapSlice(f.Parameters, r.parameter), Summary: f.Summary,
-		Description: f.Description, DescriptionKind: tfprotov6.StringKind(f.DescriptionKind), DeprecationMessage: f.DeprecationMessage,
+		Description: f.Description, DescriptionKind: tfprotov6.StringKind(f.DescriptionKind),
+		DeprecationMessage: f.DeprecationMessage,
 	}
 	if f.VariadicParameter != nil {
 		out.VariadicParameter = r.parameter(f.VariadicParameter)
@@ -206,7 +210,8 @@ func (r *schemaReader) function(f *pb.Function) *tfprotov6.Function {
 
 func (r *schemaReader) parameter(p *pb.Function_Parameter) *tfprotov6.FunctionParameter {
 	return &tfprotov6.FunctionParameter{
-		Name: p.Name, Type: r.typ(p.Name, p.Type), AllowNullValue: p.AllowNullValue, AllowUnknownValues: p.AllowUnknownValues,
-		Description: p.Description, DescriptionKind: tfprotov6.StringKind(p.DescriptionKind),
+		Name: p.Name, Type: r.typ(p.Name, p.Type), AllowNullValue: p.AllowNullValue,
+		AllowUnknownValues: p.AllowUnknownValues,
+		Description:        p.Description, DescriptionKind: tfprotov6.StringKind(p.DescriptionKind),
 	}
 }

@@ -18,7 +18,8 @@ func (c *Client) GetMetadata(context.Context, *tfprotov6.GetMetadataRequest) (*t
 }
 
 // GetProviderSchema returns the provider's schemas, functions and capabilities.
-func (c *Client) GetProviderSchema(ctx context.Context, _ *tfprotov6.GetProviderSchemaRequest) (*tfprotov6.GetProviderSchemaResponse, error) {
+func (c *Client) GetProviderSchema(ctx context.Context,
+	_ *tfprotov6.GetProviderSchemaRequest) (*tfprotov6.GetProviderSchemaResponse, error) {
 	r, err := call[pb.GetProviderSchema_Response](ctx, c, "GetProviderSchema", &pb.GetProviderSchema_Request{},
 		grpc.MaxCallRecvMsgSize(maxSchemaBytes))
 	if err != nil {
@@ -46,10 +47,13 @@ func (c *Client) GetProviderSchema(ctx context.Context, _ *tfprotov6.GetProvider
 
 // GetResourceIdentitySchemas returns the identity schemas. It returns none for a plugin that does not implement the
 // call.
-func (c *Client) GetResourceIdentitySchemas(ctx context.Context, _ *tfprotov6.GetResourceIdentitySchemasRequest) (*tfprotov6.GetResourceIdentitySchemasResponse, error) {
-	r, err := call[pb.GetResourceIdentitySchemas_Response](ctx, c, "GetResourceIdentitySchemas", &pb.GetResourceIdentitySchemas_Request{})
+func (c *Client) GetResourceIdentitySchemas(ctx context.Context,
+	_ *tfprotov6.GetResourceIdentitySchemasRequest) (*tfprotov6.GetResourceIdentitySchemasResponse, error) {
+	r, err := call[pb.GetResourceIdentitySchemas_Response](ctx, c, "GetResourceIdentitySchemas",
+		&pb.GetResourceIdentitySchemas_Request{})
 	if errors.Is(err, errors.ErrUnsupported) {
-		return &tfprotov6.GetResourceIdentitySchemasResponse{IdentitySchemas: map[string]*tfprotov6.ResourceIdentitySchema{}}, nil
+		return &tfprotov6.GetResourceIdentitySchemasResponse{IdentitySchemas: map[string]*tfprotov6.
+			ResourceIdentitySchema{}}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -66,16 +70,20 @@ func (c *Client) GetResourceIdentitySchemas(ctx context.Context, _ *tfprotov6.Ge
 }
 
 // ValidateProviderConfig validates a configuration of the provider.
-func (c *Client) ValidateProviderConfig(ctx context.Context, req *tfprotov6.ValidateProviderConfigRequest) (*tfprotov6.ValidateProviderConfigResponse, error) {
-	r, err := call[pb.ValidateProviderConfig_Response](ctx, c, "ValidateProviderConfig", &pb.ValidateProviderConfig_Request{Config: pb.ToValue(req.Config)})
+func (c *Client) ValidateProviderConfig(ctx context.Context,
+	req *tfprotov6.ValidateProviderConfigRequest) (*tfprotov6.ValidateProviderConfigResponse, error) {
+	r, err := call[pb.ValidateProviderConfig_Response](ctx, c, "ValidateProviderConfig",
+		&pb.ValidateProviderConfig_Request{Config: pb.ToValue(req.Config)})
 	if err != nil {
 		return nil, err
 	}
-	return &tfprotov6.ValidateProviderConfigResponse{PreparedConfig: req.Config, Diagnostics: c.diagnostics(r.Diagnostics)}, nil
+	return &tfprotov6.ValidateProviderConfigResponse{PreparedConfig: req.Config,
+		Diagnostics: c.diagnostics(r.Diagnostics)}, nil
 }
 
 // ConfigureProvider sets the provider's configuration. It must be called once per process.
-func (c *Client) ConfigureProvider(ctx context.Context, req *tfprotov6.ConfigureProviderRequest) (*tfprotov6.ConfigureProviderResponse, error) {
+func (c *Client) ConfigureProvider(ctx context.Context,
+	req *tfprotov6.ConfigureProviderRequest) (*tfprotov6.ConfigureProviderResponse, error) {
 	r, err := call[pb.ConfigureProvider_Response](ctx, c, "ConfigureProvider", &pb.ConfigureProvider_Request{
 		TerraformVersion:   req.TerraformVersion,
 		Config:             pb.ToValue(req.Config),
@@ -91,11 +99,13 @@ func (c *Client) ConfigureProvider(ctx context.Context, req *tfprotov6.Configure
 // data until the apply (see PlanAgain). It supports deferrals only if the caller handles them. It does not support
 // computed blocks, which Terraform also announces.
 func capabilities(deferral bool) *pb.ClientCapabilities {
-	return &pb.ClientCapabilities{DeferralAllowed: deferral, WriteOnlyAttributesAllowed: true, StorePlannedPrivate: true}
+	return &pb.ClientCapabilities{DeferralAllowed: deferral, WriteOnlyAttributesAllowed: true,
+		StorePlannedPrivate: true}
 }
 
 // GetFunctions returns the provider's functions. It returns none for a plugin that does not implement the call.
-func (c *Client) GetFunctions(ctx context.Context, _ *tfprotov6.GetFunctionsRequest) (*tfprotov6.GetFunctionsResponse, error) {
+func (c *Client) GetFunctions(ctx context.Context,
+	_ *tfprotov6.GetFunctionsRequest) (*tfprotov6.GetFunctionsResponse, error) {
 	r, err := call[pb.GetFunctions_Response](ctx, c, "GetFunctions", &pb.GetFunctions_Request{})
 	if errors.Is(err, errors.ErrUnsupported) {
 		return &tfprotov6.GetFunctionsResponse{Functions: map[string]*tfprotov6.Function{}}, nil
@@ -104,7 +114,8 @@ func (c *Client) GetFunctions(ctx context.Context, _ *tfprotov6.GetFunctionsRequ
 		return nil, err
 	}
 	var read schemaReader
-	out := &tfprotov6.GetFunctionsResponse{Functions: mapValues(r.Functions, read.function), Diagnostics: c.diagnostics(r.Diagnostics)}
+	out := &tfprotov6.GetFunctionsResponse{Functions: mapValues(r.Functions, read.function),
+		Diagnostics: c.diagnostics(r.Diagnostics)}
 	if read.err != nil {
 		return nil, fmt.Errorf("read functions: %w", read.err)
 	}
@@ -112,7 +123,8 @@ func (c *Client) GetFunctions(ctx context.Context, _ *tfprotov6.GetFunctionsRequ
 }
 
 // CallFunction calls a function of the provider.
-func (c *Client) CallFunction(ctx context.Context, req *tfprotov6.CallFunctionRequest) (*tfprotov6.CallFunctionResponse, error) {
+func (c *Client) CallFunction(ctx context.Context,
+	req *tfprotov6.CallFunctionRequest) (*tfprotov6.CallFunctionResponse, error) {
 	r, err := call[pb.CallFunction_Response](ctx, c, "CallFunction", &pb.CallFunction_Request{
 		Name: req.Name, Arguments: mapSlice(req.Arguments, pb.ToValue),
 	})
@@ -127,10 +139,12 @@ func (c *Client) CallFunction(ctx context.Context, req *tfprotov6.CallFunctionRe
 }
 
 // ValidateDataResourceConfig validates the configuration of a data source.
-func (c *Client) ValidateDataResourceConfig(ctx context.Context, req *tfprotov6.ValidateDataResourceConfigRequest) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
-	r, err := call[pb.ValidateDataResourceConfig_Response](ctx, c, "ValidateDataResourceConfig", &pb.ValidateDataResourceConfig_Request{
-		TypeName: req.TypeName, Config: pb.ToValue(req.Config),
-	})
+func (c *Client) ValidateDataResourceConfig(ctx context.Context,
+	req *tfprotov6.ValidateDataResourceConfigRequest) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
+	r, err := call[pb.ValidateDataResourceConfig_Response](ctx, c, "ValidateDataResourceConfig",
+		&pb.ValidateDataResourceConfig_Request{
+			TypeName: req.TypeName, Config: pb.ToValue(req.Config),
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +152,8 @@ func (c *Client) ValidateDataResourceConfig(ctx context.Context, req *tfprotov6.
 }
 
 // ReadDataSource reads a data source.
-func (c *Client) ReadDataSource(ctx context.Context, req *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
+func (c *Client) ReadDataSource(ctx context.Context,
+	req *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
 	r, err := call[pb.ReadDataSource_Response](ctx, c, "ReadDataSource", &pb.ReadDataSource_Request{
 		TypeName: req.TypeName, Config: pb.ToValue(req.Config), ProviderMeta: pb.ToValue(req.ProviderMeta),
 		ClientCapabilities: capabilities(req.ClientCapabilities != nil && req.ClientCapabilities.DeferralAllowed),
@@ -152,10 +167,12 @@ func (c *Client) ReadDataSource(ctx context.Context, req *tfprotov6.ReadDataSour
 }
 
 // ValidateEphemeralResourceConfig validates the configuration of an ephemeral resource.
-func (c *Client) ValidateEphemeralResourceConfig(ctx context.Context, req *tfprotov6.ValidateEphemeralResourceConfigRequest) (*tfprotov6.ValidateEphemeralResourceConfigResponse, error) {
-	r, err := call[pb.ValidateEphemeralResourceConfig_Response](ctx, c, "ValidateEphemeralResourceConfig", &pb.ValidateEphemeralResourceConfig_Request{
-		TypeName: req.TypeName, Config: pb.ToValue(req.Config),
-	})
+func (c *Client) ValidateEphemeralResourceConfig(ctx context.Context,
+	req *tfprotov6.ValidateEphemeralResourceConfigRequest) (*tfprotov6.ValidateEphemeralResourceConfigResponse, error) {
+	r, err := call[pb.ValidateEphemeralResourceConfig_Response](ctx, c, "ValidateEphemeralResourceConfig",
+		&pb.ValidateEphemeralResourceConfig_Request{
+			TypeName: req.TypeName, Config: pb.ToValue(req.Config),
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -163,11 +180,13 @@ func (c *Client) ValidateEphemeralResourceConfig(ctx context.Context, req *tfpro
 }
 
 // OpenEphemeralResource opens an ephemeral resource. Its result must never be stored.
-func (c *Client) OpenEphemeralResource(ctx context.Context, req *tfprotov6.OpenEphemeralResourceRequest) (*tfprotov6.OpenEphemeralResourceResponse, error) {
-	r, err := call[pb.OpenEphemeralResource_Response](ctx, c, "OpenEphemeralResource", &pb.OpenEphemeralResource_Request{
-		TypeName: req.TypeName, Config: pb.ToValue(req.Config),
-		ClientCapabilities: capabilities(req.ClientCapabilities != nil && req.ClientCapabilities.DeferralAllowed),
-	})
+func (c *Client) OpenEphemeralResource(ctx context.Context,
+	req *tfprotov6.OpenEphemeralResourceRequest) (*tfprotov6.OpenEphemeralResourceResponse, error) {
+	r, err := call[pb.OpenEphemeralResource_Response](ctx, c, "OpenEphemeralResource",
+		&pb.OpenEphemeralResource_Request{
+			TypeName: req.TypeName, Config: pb.ToValue(req.Config),
+			ClientCapabilities: capabilities(req.ClientCapabilities != nil && req.ClientCapabilities.DeferralAllowed),
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -178,10 +197,12 @@ func (c *Client) OpenEphemeralResource(ctx context.Context, req *tfprotov6.OpenE
 }
 
 // RenewEphemeralResource renews an ephemeral resource.
-func (c *Client) RenewEphemeralResource(ctx context.Context, req *tfprotov6.RenewEphemeralResourceRequest) (*tfprotov6.RenewEphemeralResourceResponse, error) {
-	r, err := call[pb.RenewEphemeralResource_Response](ctx, c, "RenewEphemeralResource", &pb.RenewEphemeralResource_Request{
-		TypeName: req.TypeName, Private: req.Private,
-	})
+func (c *Client) RenewEphemeralResource(ctx context.Context,
+	req *tfprotov6.RenewEphemeralResourceRequest) (*tfprotov6.RenewEphemeralResourceResponse, error) {
+	r, err := call[pb.RenewEphemeralResource_Response](ctx, c, "RenewEphemeralResource",
+		&pb.RenewEphemeralResource_Request{
+			TypeName: req.TypeName, Private: req.Private,
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -191,10 +212,12 @@ func (c *Client) RenewEphemeralResource(ctx context.Context, req *tfprotov6.Rene
 }
 
 // CloseEphemeralResource closes an ephemeral resource.
-func (c *Client) CloseEphemeralResource(ctx context.Context, req *tfprotov6.CloseEphemeralResourceRequest) (*tfprotov6.CloseEphemeralResourceResponse, error) {
-	r, err := call[pb.CloseEphemeralResource_Response](ctx, c, "CloseEphemeralResource", &pb.CloseEphemeralResource_Request{
-		TypeName: req.TypeName, Private: req.Private,
-	})
+func (c *Client) CloseEphemeralResource(ctx context.Context,
+	req *tfprotov6.CloseEphemeralResourceRequest) (*tfprotov6.CloseEphemeralResourceResponse, error) {
+	r, err := call[pb.CloseEphemeralResource_Response](ctx, c, "CloseEphemeralResource",
+		&pb.CloseEphemeralResource_Request{
+			TypeName: req.TypeName, Private: req.Private,
+		})
 	if err != nil {
 		return nil, err
 	}

@@ -11,10 +11,12 @@ import (
 )
 
 // ValidateResourceConfig validates the configuration of a resource, which may hold unknown values.
-func (c *Client) ValidateResourceConfig(ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
-	r, err := call[pb.ValidateResourceConfig_Response](ctx, c, "ValidateResourceConfig", &pb.ValidateResourceConfig_Request{
-		TypeName: req.TypeName, Config: pb.ToValue(req.Config), ClientCapabilities: capabilities(false),
-	})
+func (c *Client) ValidateResourceConfig(ctx context.Context,
+	req *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
+	r, err := call[pb.ValidateResourceConfig_Response](ctx, c, "ValidateResourceConfig",
+		&pb.ValidateResourceConfig_Request{
+			TypeName: req.TypeName, Config: pb.ToValue(req.Config), ClientCapabilities: capabilities(false),
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -22,7 +24,8 @@ func (c *Client) ValidateResourceConfig(ctx context.Context, req *tfprotov6.Vali
 }
 
 // UpgradeResourceState upgrades a stored state to the current schema version.
-func (c *Client) UpgradeResourceState(ctx context.Context, req *tfprotov6.UpgradeResourceStateRequest) (*tfprotov6.UpgradeResourceStateResponse, error) {
+func (c *Client) UpgradeResourceState(ctx context.Context,
+	req *tfprotov6.UpgradeResourceStateRequest) (*tfprotov6.UpgradeResourceStateResponse, error) {
 	r, err := call[pb.UpgradeResourceState_Response](ctx, c, "UpgradeResourceState", &pb.UpgradeResourceState_Request{
 		TypeName: req.TypeName, Version: req.Version, RawState: toRawState(req.RawState),
 	})
@@ -35,10 +38,12 @@ func (c *Client) UpgradeResourceState(ctx context.Context, req *tfprotov6.Upgrad
 }
 
 // UpgradeResourceIdentity upgrades a stored identity to the current identity schema version.
-func (c *Client) UpgradeResourceIdentity(ctx context.Context, req *tfprotov6.UpgradeResourceIdentityRequest) (*tfprotov6.UpgradeResourceIdentityResponse, error) {
-	r, err := call[pb.UpgradeResourceIdentity_Response](ctx, c, "UpgradeResourceIdentity", &pb.UpgradeResourceIdentity_Request{
-		TypeName: req.TypeName, Version: req.Version, RawIdentity: toRawState(req.RawIdentity),
-	})
+func (c *Client) UpgradeResourceIdentity(ctx context.Context,
+	req *tfprotov6.UpgradeResourceIdentityRequest) (*tfprotov6.UpgradeResourceIdentityResponse, error) {
+	r, err := call[pb.UpgradeResourceIdentity_Response](ctx, c, "UpgradeResourceIdentity",
+		&pb.UpgradeResourceIdentity_Request{
+			TypeName: req.TypeName, Version: req.Version, RawIdentity: toRawState(req.RawIdentity),
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +53,8 @@ func (c *Client) UpgradeResourceIdentity(ctx context.Context, req *tfprotov6.Upg
 }
 
 // ReadResource reads the current state of a resource; a null state means that it no longer exists.
-func (c *Client) ReadResource(ctx context.Context, req *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
+func (c *Client) ReadResource(ctx context.Context,
+	req *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
 	r, err := call[pb.ReadResource_Response](ctx, c, "ReadResource", &pb.ReadResource_Request{
 		TypeName: req.TypeName, CurrentState: pb.ToValue(req.CurrentState), Private: req.Private,
 		ProviderMeta: pb.ToValue(req.ProviderMeta), CurrentIdentity: pb.ToIdentity(req.CurrentIdentity),
@@ -64,16 +70,20 @@ func (c *Client) ReadResource(ctx context.Context, req *tfprotov6.ReadResourceRe
 }
 
 // PlanResourceChange plans a change.
-func (c *Client) PlanResourceChange(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
+func (c *Client) PlanResourceChange(ctx context.Context,
+	req *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
 	return c.PlanAgain(ctx, req, nil)
 }
 
 // PlanAgain is PlanResourceChange for the apply of a change. planned is the private data of the approved plan, where
 // the provider finds the values that it generated for that plan. terraform-plugin-go's request lacks this field.
-func (c *Client) PlanAgain(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest, planned []byte) (*tfprotov6.PlanResourceChangeResponse, error) {
+func (c *Client) PlanAgain(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest,
+	planned []byte) (*tfprotov6.PlanResourceChangeResponse, error) {
 	r, err := call[pb.PlanResourceChange_Response](ctx, c, "PlanResourceChange", &pb.PlanResourceChange_Request{
-		TypeName: req.TypeName, PriorState: pb.ToValue(req.PriorState), ProposedNewState: pb.ToValue(req.ProposedNewState),
-		Config: pb.ToValue(req.Config), PriorPrivate: req.PriorPrivate, ProviderMeta: pb.ToValue(req.ProviderMeta),
+		TypeName: req.TypeName, PriorState: pb.ToValue(req.PriorState),
+		ProposedNewState: pb.ToValue(req.ProposedNewState),
+		Config:           pb.ToValue(req.Config), PriorPrivate: req.PriorPrivate,
+		ProviderMeta:       pb.ToValue(req.ProviderMeta),
 		PriorIdentity:      pb.ToIdentity(req.PriorIdentity),
 		PlannedPrivate:     planned,
 		ClientCapabilities: capabilities(req.ClientCapabilities != nil && req.ClientCapabilities.DeferralAllowed),
@@ -90,7 +100,8 @@ func (c *Client) PlanAgain(ctx context.Context, req *tfprotov6.PlanResourceChang
 }
 
 // ApplyResourceChange applies a planned change. A cancelled ctx does not interrupt it; see apply.
-func (c *Client) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
+func (c *Client) ApplyResourceChange(ctx context.Context,
+	req *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
 	r, err := apply[pb.ApplyResourceChange_Response](ctx, c, "ApplyResourceChange", &pb.ApplyResourceChange_Request{
 		TypeName: req.TypeName, PriorState: pb.ToValue(req.PriorState), PlannedState: pb.ToValue(req.PlannedState),
 		Config: pb.ToValue(req.Config), PlannedPrivate: req.PlannedPrivate, ProviderMeta: pb.ToValue(req.ProviderMeta),
@@ -106,7 +117,8 @@ func (c *Client) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyRe
 }
 
 // ImportResourceState imports a resource by its ID or identity.
-func (c *Client) ImportResourceState(ctx context.Context, req *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
+func (c *Client) ImportResourceState(ctx context.Context,
+	req *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
 	r, err := call[pb.ImportResourceState_Response](ctx, c, "ImportResourceState", &pb.ImportResourceState_Request{
 		TypeName: req.TypeName, Id: req.ID, Identity: pb.ToIdentity(req.Identity),
 		ClientCapabilities: capabilities(req.ClientCapabilities != nil && req.ClientCapabilities.DeferralAllowed),
@@ -115,39 +127,47 @@ func (c *Client) ImportResourceState(ctx context.Context, req *tfprotov6.ImportR
 		return nil, err
 	}
 	return &tfprotov6.ImportResourceStateResponse{
-		ImportedResources: mapSlice(r.ImportedResources, func(i *pb.ImportResourceState_ImportedResource) *tfprotov6.ImportedResource {
-			return &tfprotov6.ImportedResource{
-				TypeName: i.TypeName, State: pb.FromValue(i.State), Private: i.Private, Identity: pb.FromIdentity(i.Identity),
-			}
-		}),
+		ImportedResources: mapSlice(r.ImportedResources,
+			func(i *pb.ImportResourceState_ImportedResource) *tfprotov6.ImportedResource {
+				return &tfprotov6.ImportedResource{
+					TypeName: i.TypeName, State: pb.FromValue(i.State), Private: i.Private,
+					Identity: pb.FromIdentity(i.Identity),
+				}
+			}),
 		Diagnostics: c.diagnostics(r.Diagnostics), Deferred: fromDeferred(r.Deferred),
 	}, nil
 }
 
 // MoveResourceState converts the state of a resource of another type or provider.
-func (c *Client) MoveResourceState(ctx context.Context, req *tfprotov6.MoveResourceStateRequest) (*tfprotov6.MoveResourceStateResponse, error) {
+func (c *Client) MoveResourceState(ctx context.Context,
+	req *tfprotov6.MoveResourceStateRequest) (*tfprotov6.MoveResourceStateResponse, error) {
 	r, err := call[pb.MoveResourceState_Response](ctx, c, "MoveResourceState", &pb.MoveResourceState_Request{
 		SourceProviderAddress: req.SourceProviderAddress, SourceTypeName: req.SourceTypeName,
-		SourceSchemaVersion: req.SourceSchemaVersion, SourceState: toRawState(req.SourceState), TargetTypeName: req.TargetTypeName,
-		SourcePrivate: req.SourcePrivate, SourceIdentity: toRawState(req.SourceIdentity),
+		SourceSchemaVersion: req.SourceSchemaVersion, SourceState: toRawState(req.SourceState),
+		TargetTypeName: req.TargetTypeName,
+		SourcePrivate:  req.SourcePrivate, SourceIdentity: toRawState(req.SourceIdentity),
 		SourceIdentitySchemaVersion: req.SourceIdentitySchemaVersion,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &tfprotov6.MoveResourceStateResponse{
-		TargetPrivate: r.TargetPrivate, TargetState: pb.FromValue(r.TargetState), Diagnostics: c.diagnostics(r.Diagnostics),
+		TargetPrivate: r.TargetPrivate, TargetState: pb.FromValue(r.TargetState),
+		Diagnostics:    c.diagnostics(r.Diagnostics),
 		TargetIdentity: pb.FromIdentity(r.TargetIdentity),
 	}, nil
 }
 
 // GenerateResourceConfig generates a configuration that could have produced a state.
-func (c *Client) GenerateResourceConfig(ctx context.Context, req *tfprotov6.GenerateResourceConfigRequest) (*tfprotov6.GenerateResourceConfigResponse, error) {
-	r, err := call[pb.GenerateResourceConfig_Response](ctx, c, "GenerateResourceConfig", &pb.GenerateResourceConfig_Request{
-		TypeName: req.TypeName, State: pb.ToValue(req.State),
-	})
+func (c *Client) GenerateResourceConfig(ctx context.Context,
+	req *tfprotov6.GenerateResourceConfigRequest) (*tfprotov6.GenerateResourceConfigResponse, error) {
+	r, err := call[pb.GenerateResourceConfig_Response](ctx, c, "GenerateResourceConfig",
+		&pb.GenerateResourceConfig_Request{
+			TypeName: req.TypeName, State: pb.ToValue(req.State),
+		})
 	if err != nil {
 		return nil, err
 	}
-	return &tfprotov6.GenerateResourceConfigResponse{Config: pb.FromValue(r.Config), Diagnostics: c.diagnostics(r.Diagnostics)}, nil
+	return &tfprotov6.GenerateResourceConfigResponse{Config: pb.FromValue(r.Config),
+		Diagnostics: c.diagnostics(r.Diagnostics)}, nil
 }

@@ -62,7 +62,8 @@ func (c version5) Invoke(ctx context.Context, method string, args, reply any, op
 	return nil
 }
 
-func (c version5) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func (c version5) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string,
+	opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	return c.conn.NewStream(ctx, desc, method5(method), opts...)
 }
 

@@ -213,7 +213,8 @@ func (c *Client) get(ctx context.Context, u *url.URL, token string) (io.ReadClos
 	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone:
 		return nil, nil, permanentError{ErrNotFound}
 	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
-		return nil, nil, permanentError{fmt.Errorf("%w; set the environment variable TF_TOKEN_<host> to a token that may read it", status)}
+		return nil, nil, permanentError{fmt.Errorf(
+			"%w; set the environment variable TF_TOKEN_<host> to a token that may read it", status)}
 	case resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500:
 		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
 		return nil, nil, retryAfterError{status, time.Duration(seconds) * time.Second}

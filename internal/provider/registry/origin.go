@@ -44,7 +44,8 @@ func (c *Client) Origin(ctx context.Context, host, namespace, typ string) (*Orig
 	}
 	ref, ok := services["providers.v1"].(string)
 	if !ok {
-		return nil, fmt.Errorf("%s is not a registry of providers (its service discovery has no providers.v1): %w", host, ErrNotFound)
+		return nil, fmt.Errorf("%s is not a registry of providers (its service discovery has no providers.v1): %w",
+			host, ErrNotFound)
 	}
 	api, err := resolve(at, ref)
 	if err != nil {

@@ -25,7 +25,8 @@ func (e *ChecksumError) Error() string {
 
 // download writes a package to a file, overwriting its content, and returns its SHA-256 checksum. If want is not empty,
 // another checksum is a *ChecksumError.
-func (c *Client) download(ctx context.Context, u *url.URL, token string, into *os.File, want ...string) (string, error) {
+func (c *Client) download(ctx context.Context, u *url.URL, token string, into *os.File,
+	want ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, packageTimeout)
 	defer cancel()
 	var got string

@@ -90,7 +90,8 @@ func (k *Keys) add(text string) error {
 	if !strings.HasPrefix(text, armorStart) {
 		fingerprint, err := hex.DecodeString(strings.ReplaceAll(text, " ", ""))
 		if err != nil || len(fingerprint) != 20 && len(fingerprint) != 32 {
-			return errors.New(`must be a public key that begins with "` + publicArmor + `", or the 40 or 64 hexadecimal digits of a key's fingerprint`)
+			return errors.New(`must be a public key that begins with "` + publicArmor +
+				`", or the 40 or 64 hexadecimal digits of a key's fingerprint`)
 		}
 		k.fingerprints = append(k.fingerprints, fingerprint)
 		return nil
@@ -112,7 +113,8 @@ func (k Keys) Verify(offered []string, document, sig []byte) (Signer, error) {
 	keys := slices.Clone(k.keys)
 	if len(k.fingerprints) > 0 {
 		for _, e := range read(offered) {
-			if slices.ContainsFunc(k.fingerprints, func(f []byte) bool { return bytes.Equal(f, e.PrimaryKey.Fingerprint) }) {
+			if slices.ContainsFunc(k.fingerprints,
+				func(f []byte) bool { return bytes.Equal(f, e.PrimaryKey.Fingerprint) }) {
 				keys = append(keys, e)
 			}
 		}
@@ -152,9 +154,11 @@ func verify(keys openpgp.EntityList, document, sig []byte) (Signer, error) {
 	case errors.Is(err, pgperrors.ErrUnknownIssuer):
 		return Signer{}, &Error{UnknownKey, "its list of checksums is signed by none of the trusted keys"}
 	case errors.Is(err, pgperrors.ErrKeyExpired):
-		return Signer{}, &Error{BadSignature, "its list of checksums was signed with " + signerOf(signer).String() + " after that key expired"}
+		return Signer{}, &Error{BadSignature, "its list of checksums was signed with " + signerOf(signer).String() +
+			" after that key expired"}
 	case errors.Is(err, pgperrors.ErrKeyRevoked):
-		return Signer{}, &Error{BadSignature, "its list of checksums is signed with " + signerOf(signer).String() + ", which was revoked"}
+		return Signer{}, &Error{BadSignature, "its list of checksums is signed with " + signerOf(signer).String() +
+			", which was revoked"}
 	case err != nil:
 		return Signer{}, &Error{BadSignature, "the signature of its list of checksums is invalid: " + err.Error()}
 	}

@@ -98,7 +98,8 @@ func (e *RefusedError) Error() string {
 	if e.Rule != "" {
 		return fmt.Sprintf("the rule %q of the server's trust policy %s denies the source %s", e.Rule, e.Path, e.Source)
 	}
-	return fmt.Sprintf("no rule of the server's trust policy %s allows the source %s; it allows %s", e.Path, e.Source, strings.Join(e.Allowed, ", "))
+	return fmt.Sprintf("no rule of the server's trust policy %s allows the source %s; it allows %s", e.Path, e.Source,
+		strings.Join(e.Allowed, ", "))
 }
 
 // maxFile is the maximum size of a policy file.
@@ -129,7 +130,8 @@ func Load(path string) (*Policy, error) {
 
 func parse(data []byte) (*Policy, error) {
 	var f file
-	text, err := yaml.YAMLToJSONStrict(data) // unlike UnmarshalStrict, it does not make the text "false" of the boolean no
+	// unlike UnmarshalStrict, it does not make the text "false" of the boolean no
+	text, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
 		return nil, err
 	}

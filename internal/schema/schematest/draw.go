@@ -28,7 +28,8 @@ func DrawValue(t *rapid.T, ty cty.Type, unknown bool) cty.Value {
 	case ty == cty.Bool:
 		return cty.BoolVal(rapid.Bool().Draw(t, "b"))
 	case ty == cty.DynamicPseudoType:
-		return DrawValue(t, rapid.SampledFrom([]cty.Type{cty.String, cty.Number, cty.List(cty.Bool)}).Draw(t, "ty"), unknown)
+		return DrawValue(t, rapid.SampledFrom([]cty.Type{cty.String, cty.Number, cty.List(cty.Bool)}).Draw(t, "ty"),
+			unknown)
 	case ty.IsObjectType():
 		vals := map[string]cty.Value{}
 		for _, k := range slices.Sorted(maps.Keys(ty.AttributeTypes())) {
@@ -66,7 +67,8 @@ func DrawBlock(t *rapid.T, b *schema.Block, state bool) cty.Value {
 		if nb.Nesting != schema.NestingGroup {
 			n = rapid.IntRange(0, 2).Draw(t, "blocks")
 		}
-		vals[nb.TypeName] = drawNested(nb.Nesting, nb.Block.ImpliedType(), min(n, 3), func() cty.Value { return DrawBlock(t, nb.Block, state) })
+		vals[nb.TypeName] = drawNested(nb.Nesting, nb.Block.ImpliedType(), min(n, 3),
+			func() cty.Value { return DrawBlock(t, nb.Block, state) })
 	}
 	return cty.ObjectVal(vals)
 }

@@ -1,5 +1,5 @@
-// Package batchv1 has the messages and names of the service in batch.proto, which a provider may serve beside the Terraform
-// protocol. Providers use package sdk/batch, which serves it.
+// Package batchv1 has the messages and names of the service in batch.proto, which a provider may serve beside the
+// Terraform protocol. Providers use package sdk/batch, which serves it.
 package batchv1
 
 // Names of the service's methods on the wire.

@@ -1,5 +1,5 @@
-// Package tfplugin6 has the messages of Terraform's provider protocol 6, generated from tfplugin6.proto, and conversions between them
-// and the types of terraform-plugin-go. It may import nothing of this repository.
+// Package tfplugin6 has the messages of Terraform's provider protocol 6, generated from tfplugin6.proto, and
+// conversions between them and the types of terraform-plugin-go. It may import nothing of this repository.
 package tfplugin6
 
 import "github.com/hashicorp/terraform-plugin-go/tfprotov6"

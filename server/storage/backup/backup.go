@@ -4,7 +4,8 @@
 // The entries of an archive, in this order:
 //
 //	hykube-backup.json   Header: the format, and the version that wrote it
-//	objects/000001.cbor  rows of kine's table in the order of their revisions, as a CBOR sequence (RFC 8742); then 000002, ...
+//	objects/000001.cbor  rows of kine's table in the order of their revisions, as a CBOR sequence (RFC 8742); then
+//	                     000002, ...
 //	ledger/000001.cbor   rows of the ledger in the order of their revisions; then 000002, ...
 //	manifest.json        Manifest: what the archive has, with the SHA-256 of each part
 //	manifest.hmac        the code of manifest.json
@@ -58,7 +59,8 @@ type Manifest struct {
 	Ledger       Table  `json:"ledger"`
 	// Epoch is that of the lease of the database; 0 without one.
 	Epoch int64 `json:"epoch"`
-	// Audit is the last record of the audit log that the server had written before the snapshot; nil without an audit log.
+	// Audit is the last record of the audit log that the server had written before the snapshot; nil without an audit
+	// log.
 	Audit *AuditHead `json:"audit,omitempty"`
 	// RootKey is the key that a restore needs.
 	RootKey RootKey `json:"rootKey"`
@@ -86,7 +88,8 @@ type AuditHead struct {
 
 // RootKey names a root key without the key.
 type RootKey struct {
-	// ID is the ID of a key in a file. It is empty if an EncryptionConfiguration encrypts the keyring, such as a KMS plugin.
+	// ID is the ID of a key in a file. It is empty if an EncryptionConfiguration encrypts the keyring, such as a KMS
+	// plugin.
 	ID string `json:"id,omitempty"`
 	// Configuration is true if the database was encrypted with an EncryptionConfiguration, which a restore needs, too.
 	Configuration bool `json:"encryptionProviderConfig,omitempty"`

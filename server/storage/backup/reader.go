@@ -33,7 +33,8 @@ type Checked struct {
 	manifest, code []byte
 }
 
-// Authentic returns an error unless code returns the code of the archive. Without that, everyone may have written the manifest.
+// Authentic returns an error unless code returns the code of the archive. Without that, everyone may have written the
+// manifest.
 func (c *Checked) Authentic(code func(manifest []byte) []byte) error {
 	if !hmac.Equal(c.code, code(c.manifest)) {
 		return damaged("the manifest was not written with the keys of the installation")
@@ -41,8 +42,8 @@ func (c *Checked) Authentic(code func(manifest []byte) []byte) error {
 	return nil
 }
 
-// Check reads an archive to its end. It returns an error that wraps ErrDamaged if a part is not the one of the manifest, or another
-// error if a newer version wrote the archive.
+// Check reads an archive to its end. It returns an error that wraps ErrDamaged if a part is not the one of the
+// manifest, or another error if a newer version wrote the archive.
 func Check(r io.Reader) (*Checked, error) {
 	c, err := newChecker(r)
 	if err != nil {
@@ -140,7 +141,8 @@ func (c *checker) end(entry *tar.Header) (_ *Checked, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if out.code, err = base64.StdEncoding.DecodeString(strings.TrimSpace(string(text))); err != nil || entry.Name != codeName {
+	if out.code, err = base64.StdEncoding.DecodeString(strings.TrimSpace(string(text))); err != nil ||
+		entry.Name != codeName {
 		return nil, damaged("the manifest has no code")
 	}
 	if _, err := c.tar.Next(); !errors.Is(err, io.EOF) {
@@ -168,7 +170,8 @@ func (c *Checked) compare(read *checker) error {
 	return nil
 }
 
-// Rows calls object and record with the rows of a checked archive. It compares each part again, since the file may have changed.
+// Rows calls object and record with the rows of a checked archive. It compares each part again, since the file may have
+// changed.
 func (c *Checked) Rows(r io.Reader, object func(Object) error, record func(Record) error) error {
 	from, err := newChecker(r)
 	if err != nil {

@@ -32,7 +32,8 @@ func NewWriter(w io.Writer, version string, at time.Time) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	to := &Writer{tar: tar.NewWriter(w), header: Header{Format, version}, at: at.UTC().Truncate(time.Second), encode: encode}
+	to := &Writer{tar: tar.NewWriter(w), header: Header{Format, version}, at: at.UTC().Truncate(time.Second),
+		encode: encode}
 	return to, to.text(headerName, to.header)
 }
 
@@ -73,7 +74,8 @@ func (w *Writer) endPart() error {
 	return nil
 }
 
-// Close ends the archive with a manifest, of which it sets the header, the time, the parts and their sums. code authenticates it.
+// Close ends the archive with a manifest, of which it sets the header, the time, the parts and their sums. code
+// authenticates it.
 func (w *Writer) Close(m Manifest, code func(manifest []byte) []byte) error {
 	if err := w.endPart(); err != nil {
 		return err
@@ -110,7 +112,8 @@ func (w *Writer) text(name string, value any) error {
 }
 
 func (w *Writer) entry(name string, data []byte) error {
-	err := w.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(data)), Mode: 0o600, ModTime: w.at})
+	err := w.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(data)), Mode: 0o600,
+		ModTime: w.at})
 	if err == nil {
 		_, err = w.tar.Write(data)
 	}

@@ -18,9 +18,9 @@ const (
 	rowsAtOnce = 128
 	// commitTimeout is the maximum time of a transaction in a database server.
 	commitTimeout = time.Minute
-	// After a group of busyRequests, the next one waits for commitDelay a request, at most for maxCommitDelay. More requests
-	// then share its fsync. PostgreSQL has such settings, too: commit_siblings and commit_delay. Only a plan whose provider takes
-	// batches has so many requests; others would wait longer than they save.
+	// After a group of busyRequests, the next one waits for commitDelay a request, at most for maxCommitDelay. More
+	// requests then share its fsync. PostgreSQL has such settings, too: commit_siblings and commit_delay. Only a plan
+	// whose provider takes batches has so many requests; others would wait longer than they save.
 	busyRequests   = 24
 	commitDelay    = 200 * time.Microsecond
 	maxCommitDelay = 8 * time.Millisecond
@@ -68,8 +68,8 @@ func (s *Store) commit(group []*request) {
 	fair.Commit(group, s.transact, errCommit, (*request).end)
 }
 
-// transact writes a group in one transaction and sets the results. It returns an error if nothing was written, or an error that
-// wraps errCommit if that is unknown.
+// transact writes a group in one transaction and sets the results. It returns an error if nothing was written, or an
+// error that wraps errCommit if that is unknown.
 func (s *Store) transact(group []*request) error {
 	ctx := context.Background()
 	if !s.dialect.embedded {
@@ -173,7 +173,9 @@ func (s *Store) revisions(ctx context.Context, tx querier, group []*request, int
 		}
 	}
 	return inChunks(keys, func(chunk []any) (err error) {
-		found, err := tx.QueryContext(ctx, s.dialect.text("SELECT name, revision FROM hykube_ledger WHERE name IN ("+repeat("?", len(chunk))+")"), chunk...)
+		found, err := tx.QueryContext(ctx,
+			s.dialect.text("SELECT name, revision FROM hykube_ledger WHERE name IN ("+repeat("?", len(chunk))+")"),
+			chunk...)
 		if err != nil {
 			return fmt.Errorf("read records: %w", err)
 		}
@@ -211,7 +213,8 @@ func (s *Store) store(ctx context.Context, tx querier, c *changeset) error {
 	if err := s.remove(ctx, tx, deleted, tombstones); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, s.dialect.text("UPDATE hykube_ledger_state SET revision = ? WHERE id = 1"), c.revision)
+	_, err := tx.ExecContext(ctx, s.dialect.text("UPDATE hykube_ledger_state SET revision = ? WHERE id = 1"),
+		c.revision)
 	return failed("write", err)
 }
 
@@ -223,7 +226,8 @@ func (s *Store) put(ctx context.Context, tx querier, rows []ledger.Entry) error 
 		args = append(args, []byte(r.Key), notNil(r.Value), r.Revision)
 	}
 	return inChunks(args, func(chunk []any) error {
-		_, err := tx.ExecContext(ctx, s.dialect.text(s.dialect.put+repeat("(?, ?, ?)", len(chunk)/3)+s.dialect.putEnd), chunk...)
+		_, err := tx.ExecContext(ctx, s.dialect.text(s.dialect.put+repeat("(?, ?, ?)", len(chunk)/3)+s.dialect.putEnd),
+			chunk...)
 		return failed("write", err)
 	})
 }
@@ -231,14 +235,16 @@ func (s *Store) put(ctx context.Context, tx querier, rows []ledger.Entry) error 
 // remove deletes rows and writes their tombstones.
 func (s *Store) remove(ctx context.Context, tx querier, deleted, tombstones []any) error {
 	err := inChunks(deleted, func(chunk []any) error {
-		_, err := tx.ExecContext(ctx, s.dialect.text("DELETE FROM hykube_ledger WHERE name IN ("+repeat("?", len(chunk))+")"), chunk...)
+		_, err := tx.ExecContext(ctx, s.dialect.text("DELETE FROM hykube_ledger WHERE name IN ("+
+			repeat("?", len(chunk))+")"), chunk...)
 		return failed("write", err)
 	})
 	if err != nil {
 		return err
 	}
 	return inChunks(tombstones, func(chunk []any) error {
-		_, err := tx.ExecContext(ctx, s.dialect.text("INSERT INTO hykube_ledger_deleted (revision, name, at) VALUES "+repeat("(?, ?, ?)", len(chunk)/3)), chunk...)
+		_, err := tx.ExecContext(ctx, s.dialect.text("INSERT INTO hykube_ledger_deleted (revision, name, at) VALUES "+
+			repeat("(?, ?, ?)", len(chunk)/3)), chunk...)
 		return failed("write", err)
 	})
 }

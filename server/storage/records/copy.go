@@ -28,7 +28,8 @@ func (s *Store) Hold(ctx context.Context, do func() error) error {
 	return errors.Join(do(), writer.Close())
 }
 
-// Begin begins a transaction that only reads, on a snapshot of the tables. The first read of the transaction takes the snapshot.
+// Begin begins a transaction that only reads, on a snapshot of the tables. The first read of the transaction takes the
+// snapshot.
 func (s *Store) Begin(ctx context.Context) (*sql.Tx, error) {
 	tx, err := s.read.BeginTx(ctx, nil)
 	return tx, failed("read", err)
@@ -46,7 +47,8 @@ func (s *Store) Copy(ctx context.Context, tx *sql.Tx, each func(ledger.Entry) er
 	if err != nil {
 		return State{}, err
 	}
-	rows, err := tx.QueryContext(ctx, "SELECT name, value, revision FROM hykube_ledger"+s.dialect.byRevision+" ORDER BY revision")
+	rows, err := tx.QueryContext(ctx, "SELECT name, value, revision FROM hykube_ledger"+s.dialect.byRevision+
+		" ORDER BY revision")
 	if err != nil {
 		return State{}, failed("read", err)
 	}
@@ -65,21 +67,25 @@ func (s *Store) Copy(ctx context.Context, tx *sql.Tx, each func(ledger.Entry) er
 	return State{st.revision, st.identity, st.epoch}, failed("read", rows.Err())
 }
 
-// Fill writes rows into empty tables, in a transaction. The caller passes all rows, in the order of their revisions, in pages.
+// Fill writes rows into empty tables, in a transaction. The caller passes all rows, in the order of their revisions, in
+// pages.
 func (s *Store) Fill(ctx context.Context, tx *sql.Tx, page []ledger.Entry) error {
 	return s.put(ctx, tx, page)
 }
 
-// FillState writes the state of tables that Fill has filled. The deletions before it are forgotten. objects is the revision of
-// the objects that belong to it. With a database server, the lease has the epoch, too: a server that had it before loses it, and so does each worker.
+// FillState writes the state of tables that Fill has filled. The deletions before it are forgotten. objects is the
+// revision of the objects that belong to it. With a database server, the lease has the epoch, too: a server that had it
+// before loses it, and so does each worker.
 func (s *Store) FillState(ctx context.Context, tx *sql.Tx, st State, objects int64) error {
 	if s.dialect.embedded {
 		st.Epoch = 0
 	}
-	_, err := tx.ExecContext(ctx, s.dialect.text("UPDATE hykube_ledger_state SET revision = ?, forgotten = ?, identity = ?, epoch = ?, objects = ? WHERE id = 1"),
+	_, err := tx.ExecContext(ctx, s.dialect.text(
+		"UPDATE hykube_ledger_state SET revision = ?, forgotten = ?, identity = ?, epoch = ?, objects = ? WHERE id = 1"),
 		st.Revision, st.Revision, st.Identity, st.Epoch, objects)
 	if err == nil && !s.dialect.embedded {
-		_, err = tx.ExecContext(ctx, s.dialect.text("UPDATE hykube_server SET epoch = ?, expires = 0 WHERE id = 1"), st.Epoch)
+		_, err = tx.ExecContext(ctx, s.dialect.text("UPDATE hykube_server SET epoch = ?, expires = 0 WHERE id = 1"),
+			st.Epoch)
 	}
 	if err == nil && !s.dialect.embedded {
 		_, err = tx.ExecContext(ctx, "DELETE FROM hykube_process")

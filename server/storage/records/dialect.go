@@ -25,7 +25,8 @@ type Dialect struct {
 	byRevision string
 	// now is the time of the database in milliseconds.
 	now string
-	// embedded is true for SQLite, whose calls never wait for a network. Only one process uses its files, without a lease.
+	// embedded is true for SQLite, whose calls never wait for a network. Only one process uses its files, without a
+	// lease.
 	embedded bool
 }
 

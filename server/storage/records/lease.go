@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// leaseTime is the time for which a lease is valid after a renewal, by the clock of the database. Then another server
-	// may take it.
+	// leaseTime is the time for which a lease is valid after a renewal, by the clock of the database. Then another
+	// server may take it.
 	leaseTime = 15 * time.Second
 	// trustTime is the time after a renewal for which the server trusts its lease, by its own clocks. The difference to
 	// leaseTime is the margin for requests under way, and for a clock that runs fast.
@@ -32,8 +32,8 @@ var errNotHeld = errors.New("the server could not renew its lease of the databas
 
 // Server describes a server that uses a database.
 type Server struct {
-	// Owner identifies the data directory of the server. A server takes the lease of an earlier process with the same data
-	// directory at once: the lock of the directory proves that the process has ended.
+	// Owner identifies the data directory of the server. A server takes the lease of an earlier process with the same
+	// data directory at once: the lock of the directory proves that the process has ended.
 	Owner string
 	// Address and Version are for people. A worker has the version of its server.
 	Address, Version string
@@ -43,9 +43,10 @@ type Server struct {
 
 func (s Server) String() string { return fmt.Sprintf("%s (version %s)", s.Address, s.Version) }
 
-// lease lets a process write to the database: the one server that has the lease of the database, and the workers that joined
-// it. The epoch grows each time that a server takes the lease. Each transaction of the ledger compares it, so that no server
-// writes an intent after another one has taken over. A worker compares its row in the table of processes instead.
+// lease lets a process write to the database: the one server that has the lease of the database, and the workers that
+// joined it. The epoch grows each time that a server takes the lease. Each transaction of the ledger compares it, so
+// that no server writes an intent after another one has taken over. A worker compares its row in the table of processes
+// instead.
 type lease struct {
 	epoch atomic.Int64 // 0 without a lease, and for a worker
 	// process identifies this process in intents. joined is true for a worker.
@@ -84,8 +85,8 @@ func (l *lease) lose(why error) {
 	})
 }
 
-// held returns an error unless the lease was renewed at most trustTime ago. The clock of the machine counts, too: the other
-// one stands still while a virtual machine is suspended.
+// held returns an error unless the lease was renewed at most trustTime ago. The clock of the machine counts, too: the
+// other one stands still while a virtual machine is suspended.
 func (l *lease) held() error {
 	renewed := l.renewed.Load()
 	if renewed == nil {
@@ -136,7 +137,8 @@ func (s *Store) renewInBackground(ctx context.Context, extend func(context.Conte
 	s.lease.renewals.Go(func() { s.renewRegularly(renewing, extend) })
 }
 
-// Held returns an error unless this server surely has the lease of the database. It returns nil if the database needs none.
+// Held returns an error unless this server surely has the lease of the database. It returns nil if the database needs
+// none.
 func (s *Store) Held() error { return s.lease.held() }
 
 // Lost returns a channel that is closed when this process may not write any more. Held then returns the reason.
@@ -176,13 +178,15 @@ func newerFormat(holder Server, format int) error {
 		holder.Version, format, databaseFormat)
 }
 
-// takeIn takes the lease in a transaction that locks the ledger. It returns the new epoch; 0 if another server has the lease.
+// takeIn takes the lease in a transaction that locks the ledger. It returns the new epoch; 0 if another server has the
+// lease.
 func (s *Store) takeIn(ctx context.Context, tx *sql.Tx, own Server) (epoch int64, err error) {
 	if _, err := scanState(tx.QueryRowContext(ctx, s.dialect.lock)); err != nil {
 		return 0, err
 	}
 	now := s.dialect.now
-	taken, err := tx.ExecContext(ctx, s.dialect.text("UPDATE hykube_server SET epoch = epoch + 1, owner = ?, address = ?, version = ?, format = ?, expires = "+now+" + ? WHERE id = 1 AND (expires < "+now+" OR owner = ?)"),
+	taken, err := tx.ExecContext(ctx,
+		s.dialect.text("UPDATE hykube_server SET epoch = epoch + 1, owner = ?, address = ?, version = ?, format = ?, expires = "+now+" + ? WHERE id = 1 AND (expires < "+now+" OR owner = ?)"),
 		own.Owner, own.Address, own.Version, databaseFormat, leaseTime.Milliseconds(), own.Owner)
 	if err != nil {
 		return 0, err
@@ -193,7 +197,8 @@ func (s *Store) takeIn(ctx context.Context, tx *sql.Tx, own Server) (epoch int64
 	if err := tx.QueryRowContext(ctx, "SELECT epoch FROM hykube_server WHERE id = 1").Scan(&epoch); err != nil {
 		return 0, err
 	}
-	if _, err = tx.ExecContext(ctx, s.dialect.text("UPDATE hykube_ledger_state SET epoch = ? WHERE id = 1"), epoch); err != nil {
+	if _, err = tx.ExecContext(ctx, s.dialect.text("UPDATE hykube_ledger_state SET epoch = ? WHERE id = 1"),
+		epoch); err != nil {
 		return 0, err
 	}
 	if _, err := tx.ExecContext(ctx, "DELETE FROM hykube_process WHERE leader = 1"); err != nil {

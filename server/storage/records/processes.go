@@ -27,9 +27,9 @@ var ErrOtherVersion = errors.New("the server has another version than this worke
 // newProcess returns an identity for a process.
 func newProcess() string { return rand.Text() }
 
-// Join makes this process a worker of the database, until Close. The database must have a server with the same version. While it
-// has none, Join calls waiting with the reason at each attempt, and waits. It returns an error if a newer version has
-// written the database.
+// Join makes this process a worker of the database, until Close. The database must have a server with the same version.
+// While it has none, Join calls waiting with the reason at each attempt, and waits. It returns an error if a newer
+// version has written the database.
 func (s *Store) Join(ctx context.Context, own Server, waiting func(reason string)) error {
 	for {
 		begun := time.Now()
@@ -62,7 +62,8 @@ func (s *Store) Join(ctx context.Context, own Server, waiting func(reason string
 	return nil
 }
 
-// awaitOthers waits until the other processes have renewed their leases, and so know this one: they share the limits of ProviderConfigs.
+// awaitOthers waits until the other processes have renewed their leases, and so know this one: they share the limits of
+// ProviderConfigs.
 func (s *Store) awaitOthers(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -98,7 +99,8 @@ func (s *Store) join(ctx context.Context, own Server) (reason string, err error)
 		return "", err
 	}
 	if len(settings) > 0 && settings[0] != own.Settings {
-		return "", fmt.Errorf("the server has %s, and this worker has %s: give both the same flags", settings[0], own.Settings)
+		return "", fmt.Errorf("the server has %s, and this worker has %s: give both the same flags", settings[0],
+			own.Settings)
 	}
 	tx, err := s.write.BeginTx(ctx, &sql.TxOptions{Isolation: s.dialect.isolation})
 	if err != nil {
@@ -116,33 +118,40 @@ func (s *Store) join(ctx context.Context, own Server) (reason string, err error)
 // server returns the server that has, or had, the lease of the database, and the format of the database. live is true
 // while its lease is valid.
 func (s *Store) server(ctx context.Context) (live bool, holder Server, format int, err error) {
-	statement := "SELECT owner, address, version, format, CASE WHEN expires >= " + s.dialect.now + " THEN 1 ELSE 0 END FROM hykube_server WHERE id = 1"
+	statement := "SELECT owner, address, version, format, CASE WHEN expires >= " + s.dialect.now +
+		" THEN 1 ELSE 0 END FROM hykube_server WHERE id = 1"
 	var valid int
-	err = s.read.QueryRowContext(ctx, s.dialect.text(statement)).Scan(&holder.Owner, &holder.Address, &holder.Version, &format, &valid)
+	err = s.read.QueryRowContext(ctx, s.dialect.text(statement)).Scan(&holder.Owner, &holder.Address, &holder.Version,
+		&format, &valid)
 	return valid == 1, holder, format, err
 }
 
-// addProcess adds the row of this process, in a transaction that locks the ledger. An earlier process with the same data directory
-// has ended: the lock of the directory proves it.
+// addProcess adds the row of this process, in a transaction that locks the ledger. An earlier process with the same
+// data directory has ended: the lock of the directory proves it.
 func (s *Store) addProcess(ctx context.Context, tx *sql.Tx, own Server, leader bool) error {
-	if _, err := tx.ExecContext(ctx, s.dialect.text("DELETE FROM hykube_process WHERE owner = ?"), own.Owner); err != nil {
+	if _, err := tx.ExecContext(ctx, s.dialect.text("DELETE FROM hykube_process WHERE owner = ?"),
+		own.Owner); err != nil {
 		return err
 	}
 	leads := 0
 	if leader {
 		leads = 1
 	}
-	_, err := tx.ExecContext(ctx, s.dialect.text("INSERT INTO hykube_process (process, owner, leader, address, settings, expires) VALUES (?, ?, ?, ?, ?, "+s.dialect.now+" + ?)"),
+	_, err := tx.ExecContext(ctx, s.dialect.text(
+		"INSERT INTO hykube_process (process, owner, leader, address, settings, expires) VALUES (?, ?, ?, ?, ?, "+
+			s.dialect.now+" + ?)"),
 		s.lease.process, own.Owner, leads, own.Address, own.Settings, leaseTime.Milliseconds())
 	return err
 }
 
-// extendProcess makes the row of this process end after a time from now. It returns false if the row was removed. It also counts
-// the live processes.
+// extendProcess makes the row of this process end after a time from now. It returns false if the row was removed. It
+// also counts the live processes.
 func (s *Store) extendProcess(ctx context.Context, by time.Duration) (held bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, renewEvery)
 	defer cancel()
-	_, err = s.write.ExecContext(ctx, s.dialect.text("UPDATE hykube_process SET expires = "+s.dialect.now+" + ? WHERE process = ?"), by.Milliseconds(), s.lease.process)
+	_, err = s.write.ExecContext(ctx,
+		s.dialect.text("UPDATE hykube_process SET expires = "+s.dialect.now+" + ? WHERE process = ?"),
+		by.Milliseconds(), s.lease.process)
 	if err != nil {
 		return false, err
 	}
@@ -161,7 +170,8 @@ func (s *Store) mayWrite(ctx context.Context, tx *sql.Tx, epoch int64) error {
 		return s.lease.check(epoch)
 	}
 	var rows int
-	err := tx.QueryRowContext(ctx, s.dialect.text("SELECT COUNT(*) FROM hykube_process WHERE process = ?"), s.lease.process).Scan(&rows)
+	err := tx.QueryRowContext(ctx, s.dialect.text("SELECT COUNT(*) FROM hykube_process WHERE process = ?"),
+		s.lease.process).Scan(&rows)
 	if err != nil {
 		return failed("read the processes of", err)
 	}
@@ -197,11 +207,12 @@ func (s *Store) Others(ctx context.Context) (addresses []string, err error) {
 	if s.dialect.embedded {
 		return nil, nil
 	}
-	return s.processesOf(ctx, s.read, "SELECT address FROM hykube_process WHERE process <> ? AND expires >= "+s.dialect.now+" ORDER BY address", s.lease.process)
+	return s.processesOf(ctx, s.read, "SELECT address FROM hykube_process WHERE process <> ? AND expires >= "+
+		s.dialect.now+" ORDER BY address", s.lease.process)
 }
 
-// Live returns the address of a process that may still make a call; "" if it has ended. A process whose lease has expired
-// counts as ended, and cannot write from then on.
+// Live returns the address of a process that may still make a call; "" if it has ended. A process whose lease has
+// expired counts as ended, and cannot write from then on.
 func (s *Store) Live(ctx context.Context, process string) (address string, err error) {
 	if s.dialect.embedded || process == s.lease.process {
 		return "", nil
@@ -269,7 +280,8 @@ func (s *Store) processesOf(ctx context.Context, from querier, query string, arg
 // process returns the address of a process, and whether its lease is valid; "" if it is unknown.
 func (s *Store) process(ctx context.Context, from querier, process string) (address string, live bool, err error) {
 	var valid int
-	statement := "SELECT address, CASE WHEN expires >= " + s.dialect.now + " THEN 1 ELSE 0 END FROM hykube_process WHERE process = ?"
+	statement := "SELECT address, CASE WHEN expires >= " + s.dialect.now +
+		" THEN 1 ELSE 0 END FROM hykube_process WHERE process = ?"
 	err = from.QueryRowContext(ctx, s.dialect.text(statement), process).Scan(&address, &valid)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", false, nil
@@ -280,7 +292,8 @@ func (s *Store) process(ctx context.Context, from querier, process string) (addr
 // fence ends the rights of a process whose lease has expired. If it is the server, its epoch ends, too.
 func (s *Store) fence(ctx context.Context, tx *sql.Tx, process string) error {
 	var leads int
-	if err := tx.QueryRowContext(ctx, s.dialect.text("SELECT leader FROM hykube_process WHERE process = ?"), process).Scan(&leads); err != nil {
+	if err := tx.QueryRowContext(ctx, s.dialect.text("SELECT leader FROM hykube_process WHERE process = ?"),
+		process).Scan(&leads); err != nil {
 		return failed("read the processes of", err)
 	}
 	statements := []string{"DELETE FROM hykube_process WHERE process = ?"}

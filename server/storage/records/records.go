@@ -21,8 +21,8 @@ import (
 const (
 	// prefixPage is the number of keys that DeletePrefix deletes in one transaction.
 	prefixPage = 500
-	// keepDeletions is the time for which the store keeps deletions, and maxDeletions is the maximum number of revisions
-	// after which it removes them earlier.
+	// keepDeletions is the time for which the store keeps deletions, and maxDeletions is the maximum number of
+	// revisions after which it removes them earlier.
 	keepDeletions  = time.Hour
 	maxDeletions   = 500_000
 	forgetInterval = 5 * time.Minute
@@ -82,15 +82,17 @@ func (s *Store) Get(ctx context.Context, key string) (value []byte, revision int
 	if ctx, err = s.reading(ctx); err != nil {
 		return nil, 0, failed("read", err)
 	}
-	err = s.read.QueryRowContext(ctx, s.dialect.text("SELECT value, revision FROM hykube_ledger WHERE name = ?"), []byte(key)).Scan(&value, &revision)
+	err = s.read.QueryRowContext(ctx, s.dialect.text("SELECT value, revision FROM hykube_ledger WHERE name = ?"),
+		[]byte(key)).Scan(&value, &revision)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, 0, ledger.ErrNotFound
 	}
 	return value, revision, failed("read", err)
 }
 
-// reading returns the context of a read, or the error of a context that has ended. The driver of SQLite starts a goroutine
-// for each row if a read can be cancelled. That costs more than the row, and a read of one page never takes long.
+// reading returns the context of a read, or the error of a context that has ended. The driver of SQLite starts a
+// goroutine for each row if a read can be cancelled. That costs more than the row, and a read of one page never takes
+// long.
 func (s *Store) reading(ctx context.Context) (context.Context, error) {
 	if err := ctx.Err(); err != nil || !s.dialect.embedded {
 		return ctx, err
@@ -104,8 +106,8 @@ func (s *Store) List(ctx context.Context, prefix, after string, limit int) ([]le
 	return s.entries(ctx, query, append(args, limit)...)
 }
 
-// listQuery returns the query of List, and its arguments without the limit. It has one lower bound: with two, SQLite seeks the
-// first one and visits all rows between them, so the pages of a list would take quadratic time.
+// listQuery returns the query of List, and its arguments without the limit. It has one lower bound: with two, SQLite
+// seeks the first one and visits all rows between them, so the pages of a list would take quadratic time.
 func listQuery(prefix, after string) (query string, args []any) {
 	condition, args := inRange(prefix)
 	if after >= prefix {
@@ -142,7 +144,8 @@ func (s *Store) entries(ctx context.Context, query string, args ...any) (out []l
 }
 
 // Since implements ledger.KV.
-func (s *Store) Since(ctx context.Context, prefix string, revision int64, limit int) (changed []ledger.ChangedEntry, current int64, err error) {
+func (s *Store) Since(ctx context.Context, prefix string, revision int64,
+	limit int) (changed []ledger.ChangedEntry, current int64, err error) {
 	// The state is read first. A later write may hide a row, and a later call then returns that write.
 	st, err := s.state(ctx)
 	if err != nil {
@@ -187,7 +190,8 @@ func (s *Store) Since(ctx context.Context, prefix string, revision int64, limit 
 func (s *Store) DeletePrefix(ctx context.Context, namespace, prefix string) error {
 	condition, args := inRange(prefix)
 	for {
-		page, err := s.entries(ctx, "SELECT name, NULL, revision FROM hykube_ledger WHERE "+condition+" ORDER BY name LIMIT ?", append(args, prefixPage)...)
+		page, err := s.entries(ctx, "SELECT name, NULL, revision FROM hykube_ledger WHERE "+condition+
+			" ORDER BY name LIMIT ?", append(args, prefixPage)...)
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -213,7 +217,9 @@ func (s *Store) Replace(ctx context.Context, rows []ledger.Entry) error {
 			}
 		}
 		for _, r := range rows {
-			_, err := tx.ExecContext(ctx, s.dialect.text("UPDATE hykube_ledger SET value = ? WHERE revision = ? AND name = ?"), notNil(r.Value), r.Revision, []byte(r.Key))
+			_, err := tx.ExecContext(ctx, s.dialect.text(
+				"UPDATE hykube_ledger SET value = ? WHERE revision = ? AND name = ?"), notNil(r.Value), r.Revision,
+				[]byte(r.Key))
 			if err != nil {
 				return failed("write", err)
 			}

@@ -30,10 +30,12 @@ func (s *Store) Share(ctx context.Context, limit string, total int64, own ledger
 
 // parts reads the parts of a limit. It removes those of processes that have ended.
 func (s *Store) parts(ctx context.Context, tx *sql.Tx, limit string) (out []ledger.Part, err error) {
-	if _, err := tx.ExecContext(ctx, "DELETE FROM hykube_share WHERE process NOT IN (SELECT process FROM hykube_process)"); err != nil {
+	if _, err := tx.ExecContext(ctx,
+		"DELETE FROM hykube_share WHERE process NOT IN (SELECT process FROM hykube_process)"); err != nil {
 		return nil, failed("remove shares of", err)
 	}
-	rows, err := tx.QueryContext(ctx, s.dialect.text("SELECT process, want, held, turn FROM hykube_share WHERE name = ?"), limit)
+	rows, err := tx.QueryContext(ctx,
+		s.dialect.text("SELECT process, want, held, turn FROM hykube_share WHERE name = ?"), limit)
 	if err != nil {
 		return nil, failed("read the shares of", err)
 	}
@@ -50,7 +52,8 @@ func (s *Store) parts(ctx context.Context, tx *sql.Tx, limit string) (out []ledg
 
 // writePart replaces the row of a part. A process that needs and holds nothing has no row.
 func (s *Store) writePart(ctx context.Context, tx *sql.Tx, limit string, p ledger.Part) error {
-	_, err := tx.ExecContext(ctx, s.dialect.text("DELETE FROM hykube_share WHERE name = ? AND process = ?"), limit, p.Process)
+	_, err := tx.ExecContext(ctx, s.dialect.text("DELETE FROM hykube_share WHERE name = ? AND process = ?"), limit,
+		p.Process)
 	if err == nil && (p.Want > 0 || p.Held > 0) {
 		insert := s.dialect.text("INSERT INTO hykube_share (name, process, want, held, turn) VALUES (?, ?, ?, ?, ?)")
 		_, err = tx.ExecContext(ctx, insert, limit, p.Process, p.Want, p.Held, p.Turn)

@@ -14,8 +14,8 @@ const slotEvery = 100 * time.Millisecond
 // errNoSlot ends the transaction of an attempt to take a slot while all are taken.
 var errNoSlot = errors.New("all slots are taken")
 
-// TakeSlot waits for one of a number of slots with a name, which all processes of the database share. The caller calls release
-// after its use. The slots of a process that has ended are free.
+// TakeSlot waits for one of a number of slots with a name, which all processes of the database share. The caller calls
+// release after its use. The slots of a process that has ended are free.
 func (s *Store) TakeSlot(ctx context.Context, name string, slots int) (release func(), err error) {
 	if s.dialect.embedded {
 		return func() {}, nil
@@ -40,17 +40,20 @@ func (s *Store) TakeSlot(ctx context.Context, name string, slots int) (release f
 // takeSlot takes a slot, or returns errNoSlot. It removes the slots of processes that have ended.
 func (s *Store) takeSlot(ctx context.Context, id, name string, slots int) error {
 	return s.inTransaction(ctx, func(tx *sql.Tx, _ state) error {
-		if _, err := tx.ExecContext(ctx, "DELETE FROM hykube_slot WHERE process NOT IN (SELECT process FROM hykube_process)"); err != nil {
+		if _, err := tx.ExecContext(ctx,
+			"DELETE FROM hykube_slot WHERE process NOT IN (SELECT process FROM hykube_process)"); err != nil {
 			return failed("remove slots of", err)
 		}
 		var taken int
-		if err := tx.QueryRowContext(ctx, s.dialect.text("SELECT COUNT(*) FROM hykube_slot WHERE name = ?"), name).Scan(&taken); err != nil {
+		if err := tx.QueryRowContext(ctx, s.dialect.text("SELECT COUNT(*) FROM hykube_slot WHERE name = ?"),
+			name).Scan(&taken); err != nil {
 			return failed("count slots of", err)
 		}
 		if taken >= slots {
 			return errNoSlot
 		}
-		_, err := tx.ExecContext(ctx, s.dialect.text("INSERT INTO hykube_slot (id, name, process) VALUES (?, ?, ?)"), id, name, s.lease.process)
+		_, err := tx.ExecContext(ctx, s.dialect.text("INSERT INTO hykube_slot (id, name, process) VALUES (?, ?, ?)"),
+			id, name, s.lease.process)
 		return failed("take a slot of", err)
 	})
 }

@@ -45,7 +45,8 @@ func (s *Store) Identify(ctx context.Context) error {
 		if st.identity != "" {
 			return errUnchanged
 		}
-		_, err := tx.ExecContext(ctx, s.dialect.text("UPDATE hykube_ledger_state SET identity = ? WHERE id = 1"), rand.Text())
+		_, err := tx.ExecContext(ctx, s.dialect.text("UPDATE hykube_ledger_state SET identity = ? WHERE id = 1"),
+			rand.Text())
 		return failed("write the state of", err)
 	})
 	if errors.Is(err, errUnchanged) {
@@ -64,7 +65,8 @@ func (s *Store) forgetRegularly(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if err := s.forget(ctx, time.Now().Add(-keepDeletions)); err != nil && ctx.Err() == nil && !errors.Is(err, ErrTakenOver) {
+		if err := s.forget(ctx, time.Now().Add(-keepDeletions)); err != nil && ctx.Err() == nil && !errors.Is(err,
+			ErrTakenOver) {
 			s.log.Warn("cannot remove old deletions of the ledger", "error", err)
 		}
 	}
@@ -74,17 +76,21 @@ func (s *Store) forgetRegularly(ctx context.Context) {
 func (s *Store) forget(ctx context.Context, before time.Time) error {
 	err := s.inTransaction(ctx, func(tx *sql.Tx, st state) error {
 		var last sql.NullInt64
-		err := tx.QueryRowContext(ctx, s.dialect.text("SELECT MAX(revision) FROM hykube_ledger_deleted WHERE at < ? OR revision <= ?"), before.Unix(), st.revision-maxDeletions).Scan(&last)
+		err := tx.QueryRowContext(ctx,
+			s.dialect.text("SELECT MAX(revision) FROM hykube_ledger_deleted WHERE at < ? OR revision <= ?"),
+			before.Unix(), st.revision-maxDeletions).Scan(&last)
 		if err != nil {
 			return fmt.Errorf("read deletions: %w", err)
 		}
 		if !last.Valid {
 			return errUnchanged
 		}
-		if _, err := tx.ExecContext(ctx, s.dialect.text("DELETE FROM hykube_ledger_deleted WHERE revision <= ?"), last.Int64); err != nil {
+		if _, err := tx.ExecContext(ctx, s.dialect.text("DELETE FROM hykube_ledger_deleted WHERE revision <= ?"),
+			last.Int64); err != nil {
 			return fmt.Errorf("remove deletions: %w", err)
 		}
-		_, err = tx.ExecContext(ctx, s.dialect.text("UPDATE hykube_ledger_state SET forgotten = ? WHERE id = 1"), last.Int64)
+		_, err = tx.ExecContext(ctx, s.dialect.text("UPDATE hykube_ledger_state SET forgotten = ? WHERE id = 1"),
+			last.Int64)
 		return failed("write the state of", err)
 	})
 	if errors.Is(err, errUnchanged) {

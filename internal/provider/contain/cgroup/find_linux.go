@@ -48,7 +48,8 @@ func named(dir string) (string, error) {
 		return "", err
 	}
 	if len(processes) > 0 && !slices.Contains(processes, os.Getpid()) {
-		return "", fmt.Errorf("it has processes (such as %d), and the server is not one of them; name an empty cgroup", processes[0])
+		return "", fmt.Errorf("it has processes (such as %d), and the server is not one of them; name an empty cgroup",
+			processes[0])
 	}
 	return dir, nil
 }

@@ -44,7 +44,8 @@ func (t *Tree) limit(g *Group) error {
 		errs = append(errs, write(g.dir, "pids.max", strconv.FormatUint(n, 10)))
 	}
 	if n := t.limits.Memory; n > 0 && slices.Contains(t.Controllers, "memory") {
-		errs = append(errs, write(g.dir, "memory.max", strconv.FormatUint(n, 10)), write(g.dir, "memory.oom.group", "1"))
+		errs = append(errs, write(g.dir, "memory.max", strconv.FormatUint(n, 10)),
+			write(g.dir, "memory.oom.group", "1"))
 		// The limit would move memory to the swap space before it ends a process. Not every kernel has this file.
 		if err := write(g.dir, "memory.swap.max", "0"); !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)

@@ -61,7 +61,8 @@ type Instruction struct {
 
 // Encode encodes an order as one argument: words separated by spaces, with the path last. It needs no further imports.
 func (o Order) Encode() string {
-	words := []string{strconv.Itoa(o.Parent), flag(o.Script), flag(o.Enforce), strconv.Itoa(o.User), flag(o.Ruleset), strconv.Itoa(len(o.Limits)), strconv.Itoa(len(o.Filter))}
+	words := []string{strconv.Itoa(o.Parent), flag(o.Script), flag(o.Enforce), strconv.Itoa(o.User), flag(o.Ruleset),
+		strconv.Itoa(len(o.Limits)), strconv.Itoa(len(o.Filter))}
 	for _, l := range o.Limits {
 		words = append(words, strconv.Itoa(l.Resource), strconv.FormatUint(l.Max, 10))
 	}
