@@ -66,7 +66,7 @@ test-kubernetes: build mirror ## Build Kubernetes' API server, and install the H
 	HYKUBE_BIN_DIR=$(CURDIR)/bin HYKUBE_MIRROR_DIR=$(CURDIR)/.cache/mirror go test -timeout 30m ./tests/deploy -run TestKubernetes -kubernetes
 
 .PHONY: test-mutants
-test-mutants: ## Plant every bug of tests/mutants, and expect tests to fail; then mutate PACKAGES, or the one of today.
+test-mutants: ## Plant every bug of tests/mutants and expect tests to fail, then mutate PACKAGES.
 	go test -timeout 120m -v ./tests/mutants -all
 	hack/mutate.sh $(PACKAGES)
 

@@ -32,7 +32,9 @@ type stackState struct {
 	// changedFrom is the time at which the contents changed to them from others; zero if the server saw no others.
 	selected               *planning.Selection
 	changedAt, changedFrom time.Time
-	spec                   v1alpha1.PlanSpec
+	// changedSince is true if the server saw them change to the current ones after the end of the last plan.
+	changedSince bool
+	spec         v1alpha1.PlanSpec
 	// notBefore is the time before which the stack makes no plan that may follow from applies of stacks; see
 	// Stacks.notBefore.
 	notBefore time.Time
@@ -398,11 +400,12 @@ func (s *stackState) decideAgain() stackStep {
 	return stall(s.last.Reason, "Plan %s: %s %s", s.plan.Name, s.failure(), s.untilNext())
 }
 
-// madeAgain reports whether the change of the last plan, which has ended, was taken back and made again since. Times of
-// plans have a precision of a second, so the change for which the plan was made may be later than both.
+// madeAgain reports whether the change of the last plan, which has ended, was taken back and made again since. The
+// server may see the end later than that. Times of plans have a precision of a second, so the change for which the plan
+// was made may be later than both.
 func (s *stackState) madeAgain() bool {
 	ended := s.plan.Status.FinishedAt
-	return ended != nil && s.changedFrom.After(ended.Time) &&
+	return s.changedSince || ended != nil && s.changedFrom.After(ended.Time) &&
 		s.changedFrom.After(s.plan.CreationTimestamp.Add(time.Second))
 }
 

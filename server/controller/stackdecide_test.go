@@ -285,6 +285,11 @@ func TestDecisionsAboutAStack(t *testing.T) {
 		"a discarded change, taken back, made again": {
 			state:  stackWith(planned("new", discardedByUser), func(s *stackState) { s.changedFrom = stackNow.Add(-5 * time.Second) }),
 			reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
+		"a discarded change, made again in the same second": {
+			state: stackWith(planned("new", discardedByUser), func(s *stackState) {
+				s.changedFrom, s.changedSince = stackNow.Add(-10*time.Second), true
+			}),
+			reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
 		"a change that was made before its plan was discarded": {
 			state:  stackWith(planned("new", discardedByUser), func(s *stackState) { s.changedFrom = stackNow.Add(-11 * time.Second) }),
 			reason: v1alpha1.ReasonDiscarded, ready: "False Stalled"},
@@ -594,5 +599,28 @@ func TestAWaitingPlanOfALostAuthor(t *testing.T) {
 	}
 	if next := stackWith(waiting).decide(); !next.make {
 		t.Errorf("with another author: %s %s", next.reason, next.message)
+	}
+}
+
+// TestContentsThatChangeAgain has the contents of a stack change to others and back, before and after the end of its plan.
+func TestContentsThatChangeAgain(t *testing.T) {
+	c := &Stacks{seen: map[types.UID]seenContents{}}
+	plan := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{UID: "plan"}}
+	see := func(contents string) bool {
+		s := &stackState{stack: &v1alpha1.Stack{}, plan: plan, selected: &planning.Selection{Contents: contents}, now: stackNow}
+		c.noteContents(s)
+		return s.changedSince
+	}
+	for _, contents := range []string{"deleted", "kept", "deleted"} {
+		if see(contents) {
+			t.Errorf("%s: changed after the end of a plan that waits", contents)
+		}
+	}
+	ended(v1alpha1.ReasonDiscarded, false)(&plan.Status)
+	if see("deleted") {
+		t.Error("contents that stayed changed after the end of the plan")
+	}
+	if !see("kept") || !see("deleted") || !see("deleted") {
+		t.Error("contents did not change after the end of the plan")
 	}
 }

@@ -73,6 +73,8 @@ type seenContents struct {
 	cost     time.Duration
 	// changed is the time at which this process saw other contents than before; zero if it saw none.
 	changed time.Time
+	// after is the last plan of the stack, if it had ended when the contents changed; empty if it had not.
+	after types.UID
 	// coveredBy is the plan of a user that last covered the stack, and covered are the contents that it first covered.
 	coveredBy types.UID
 	covered   string
@@ -348,7 +350,7 @@ func (c *Stacks) read(ctx context.Context, s *v1alpha1.Stack, plans []*v1alpha1.
 		return nil, fmt.Errorf("find the resources of stack %q: %w", s.Name, err)
 	}
 	state.overlaps = *overlaps
-	state.changedAt, state.changedFrom = c.since(s, state.selected.Contents, state.now)
+	c.noteContents(state)
 	state.notBefore = c.notBefore(state)
 	state.spec = planSpec(s, stacks, state.selected)
 	if state.run != nil {
@@ -391,9 +393,10 @@ func (c *Stacks) missing(ctx context.Context, s *v1alpha1.Stack) (string, error)
 	return right.String(), nil
 }
 
-// since returns the time at which the contents of a stack were first seen, and the time at which others were seen
-// before; zero if there were none. began is the time at which their selection began.
-func (c *Stacks) since(s *v1alpha1.Stack, contents string, began time.Time) (at, changed time.Time) {
+// noteContents notes the contents of a stack, whose selection began at the time of the state. It sets since when they
+// are seen, and after what they changed to them.
+func (c *Stacks) noteContents(state *stackState) {
+	s, contents, began := state.stack, state.selected.Contents, state.now
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known := c.seen[s.UID]
@@ -402,14 +405,18 @@ func (c *Stacks) since(s *v1alpha1.Stack, contents string, began time.Time) (at,
 		before = s.Status.Contents
 	}
 	if before != contents && before != "" {
-		known.changed = began
+		known.changed, known.after = began, ""
+		if state.plan != nil && state.plan.Ended() {
+			known.after = state.plan.UID
+		}
 	}
 	if known.contents != contents || known.at.IsZero() {
 		known.contents, known.at = contents, began
 	}
 	known.cost = time.Since(began)
 	c.seen[s.UID] = known
-	return known.at, known.changed
+	state.changedAt, state.changedFrom = known.at, known.changed
+	state.changedSince = state.plan != nil && known.after == state.plan.UID
 }
 
 // all returns all stacks. Callers must not change them.
