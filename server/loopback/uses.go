@@ -77,8 +77,8 @@ func (a *Answers) ofProvider(ctx context.Context, provider string, add func(kind
 	return a.inModules(ctx, group, add)
 }
 
-// inModules calls add for each Module with resources in an API group. A Module whose resources are not known may have
-// some.
+// inModules calls add for each Module with resources in an API group. If the resources of a Module are not known,
+// because of an error, those count that have infrastructure. Otherwise each broken Module would keep every Provider.
 func (a *Answers) inModules(ctx context.Context, group string, add func(kind, namespace, name string)) error {
 	recorded := map[types.UID]bool{} // the owners of infrastructure
 	for rec, err := range a.Ledger.Instances(ctx, "") {
@@ -100,7 +100,7 @@ func (a *Answers) inModules(ctx context.Context, group string, add func(kind, na
 				return err
 			}
 			in := func(s *resourceset.Set) bool { return groupOfVersion(s.APIVersion) == group }
-			uses = of != nil && (of.Problem != "" || slices.ContainsFunc(of.Sets, in))
+			uses = of != nil && slices.ContainsFunc(of.Sets, in)
 		}
 		if uses {
 			add("Module", m.Namespace, m.Name)
